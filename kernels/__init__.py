@@ -1,0 +1,1 @@
+"""Kernel backends, tried in order; the first that can run is taken."""

@@ -1,0 +1,1 @@
+"""The `minimsg` command: one file a verb."""

@@ -1,0 +1,70 @@
+"""Every setting of the server and the engine, once: name, default, unit, meaning.
+
+The command line flags (`cli/options.py`) and their environment names
+(`MINIMSG_` + the field in capitals) are made from these dataclasses; a test fails
+when a field has no help text. Bounds on what clients send are in `limits.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def option(default: T, help: str, *, choices: tuple[str, ...] = ()) -> T:
+    """A dataclass field with its help text; `choices` closes the set of values."""
+    metadata: dict[str, Any] = {"help": help, "choices": choices}
+    value: T = field(default=default, metadata=metadata)
+    return value
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """How the model is loaded and run. Read by `load.py` and `engine/`."""
+
+    dtype: str = option(
+        "auto",
+        "Number format of weights and cache; auto is bfloat16 where the device has it in "
+        "hardware, else float32.",
+        choices=("auto", "float32", "bfloat16", "float16"),
+    )
+    device: str = option("auto", "Where the model runs: auto, cpu, cuda, cuda:1, mps.")
+    kernel: str | None = option(
+        None, "Attention kernel to force; default is the first that can run (see doctor)."
+    )
+    threads: int | None = option(None, "CPU threads of the model; default is every core.")
+    max_context: int | None = option(
+        None, "Context window in tokens; default is the model's own, if the cache can hold it."
+    )
+    kv_memory: str = option(
+        "25%", "Memory of the KV cache: bytes (2GiB, 500MB) or a share of the free memory (25%)."
+    )
+    num_pages: int | None = option(None, "Pages of the KV cache; overrides --kv-memory.")
+    max_batch_tokens: int = option(512, "Tokens that one step computes at most, prefill included.")
+    max_sequences: int = option(64, "Sequences that run at once; more wait in the queue.")
+    page_size: int = 16  # slots a page; fixed, no flag: kernels are written for it
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """How requests are received and answered. Read by `server/`."""
+
+    host: str = option("127.0.0.1", "Address to listen on.")
+    port: int = option(8080, "Port to listen on; 0 takes a free one.")
+    data_dir: Path | None = option(
+        None, "Folder for models and stored objects; default is the platform's user data folder."
+    )
+    default_max_tokens: int = option(
+        1024, "Length limit of a reply whose request gives no max_tokens."
+    )
+    max_queue: int = option(512, "Requests that may wait; one more is answered 529.")
+    ping_interval_s: float = option(10.0, "Seconds of silence after which a stream gets a ping.")
+    write_timeout_s: float = option(
+        120.0, "Seconds that a client may leave a stream unread before it is dropped."
+    )
+    drain_timeout_s: float = option(
+        30.0, "Seconds that running replies get to finish after SIGTERM."
+    )

@@ -1,0 +1,1 @@
+"""Token ids in, token ids out; knows nothing of HTTP, JSON or text. Start at `engine.py`."""

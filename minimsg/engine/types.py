@@ -1,0 +1,125 @@
+"""The engine's nouns, one screen each: what goes in, what runs, what comes out.
+
+Plain Python, no torch: scheduling can be read, tested and drawn without a tensor,
+and a `Batch` can be sent to another process. The only engine module that the
+protocol half may import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Ids
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How the next id is drawn from the logits. Temperature 0 is exact greedy."""
+
+    temperature: float = 1.0
+    top_k: int = 0  # 0: off
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0  # CTRL (arXiv 1909.05858) section 4.1; 1: off
+    seed: int | None = None  # None: a fresh one for the request
+    top_logprobs: int = 0  # alternatives reported with each token
+
+
+class TokenHook(Protocol):
+    """What may constrain one sequence: a grammar, a thinking budget, a tape."""
+
+    def mask(self) -> Ids[int] | None:
+        """The only ids allowed next, or None for all."""
+
+    def forced(self) -> int | None:
+        """The id that must come next without sampling, or None."""
+
+    def advance(self, id: int) -> None:
+        """`id` was committed."""
+
+    def rollback(self, n: int) -> None:
+        """The last `n` committed ids were taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """Token ids and sampling: all that the engine knows of a request."""
+
+    id: str  # made by the server, unique among running requests
+    prompt_ids: Ids[int]  # at least one
+    max_tokens: int  # ids to generate at most, end id included; 0 only fills the cache
+    end_ids: frozenset[int] = frozenset()  # ids that end the turn
+    sampling: SamplingParams = SamplingParams()
+    tenant: str = "local"  # whose cache entries may be shared
+    hook: TokenHook | None = None
+
+
+class FinishReason(StrEnum):
+    """The engine's why; `protocol/message.py` maps it to the API's `stop_reason`."""
+
+    END = "end"  # an end id was sampled
+    LENGTH = "length"  # max_tokens ids were generated
+    CONTEXT = "context"  # the context window is full
+    CANCELLED = "cancelled"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One committed id of one request."""
+
+    request_id: str
+    id: int
+    logprob: float  # natural log, of the model's own distribution (before temperature)
+    top: tuple[tuple[int, float], ...] = ()  # (id, logprob), likeliest first
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The last thing that is ever said of a request; follows its last `Token`."""
+
+    request_id: str
+    reason: FinishReason
+    error: str | None = None  # with ERROR: the cause
+
+
+Output = Token | Finish
+
+
+@dataclass(slots=True)
+class Sequence:
+    """A request's running state.
+
+    Invariant: keys and values of `ids[:num_computed]` lie in the pages of
+    `page_table`, token i in slot `page_table[i // page_size] * page_size + i % page_size`.
+    """
+
+    request: GenerationRequest
+    ids: list[int]  # prompt, then what was generated
+    num_computed: int = 0
+    page_table: list[int] = field(default_factory=list)
+
+    @property
+    def num_generated(self) -> int:
+        """Ids committed after the prompt."""
+        return len(self.ids) - len(self.request.prompt_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one step runs: a flattened mix of decode rows and prefill chunks.
+
+    Axes: B sequences, T new tokens of all of them, S rows that sample (DESIGN.md 6).
+    Sequence b owns rows `query_starts[b] : query_starts[b + 1]`. Only ints and
+    lists, so that another rank can receive it.
+    """
+
+    request_ids: list[str]  # (B,)
+    input_ids: list[int]  # (T,)
+    positions: list[int]  # (T,)
+    slots: list[int]  # (T,) where each new key and value goes
+    query_starts: list[int]  # (B + 1,)
+    context_lens: list[int]  # (B,) tokens in the cache after this step
+    page_tables: list[list[int]]  # (B, ragged)
+    sample_rows: list[int]  # (S,) rows of T whose logits are wanted
+    sample_ids: list[str]  # (S,) the request of each of them

@@ -1,0 +1,39 @@
+"""Every bound on what a client may send, in one table that code, docs and tests read.
+
+A limit is checked before the work it limits: count, then bytes, then content.
+Bounds on what the *server* does (batch size, memory) are in `config.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on input. Units are in the names; origins in the comments."""
+
+    body_bytes: int = 32 * MIB  # API: Messages and count_tokens; over it 413
+    inline_body_bytes: int = 256 * 1024  # larger bodies are prepared in a worker process
+    prepare_timeout_s: float = 30.0  # validating, rendering and tokenizing one body
+    body_timeout_s: float = 30.0  # a client that sends its body slower is answered 408
+    json_depth: int = 200  # what pydantic's parser accepts
+    messages: int = 100_000  # API
+    blocks_per_message: int = 100_000
+    model_name_chars: int = 256  # API
+    max_tokens: int = 1_000_000
+    stop_sequences: int = 8_192  # reported cap of the hosted API
+    stop_sequence_chars: int = 4_096
+    user_id_chars: int = 256  # API
+    seed: int = (1 << 63) - 1
+    top_k: int = 1_000_000
+    template_steps: int = 2_000_000  # loop turns and macro calls of one rendering
+    template_time_s: float = 10.0
+    template_output_chars: int = 64 * MIB
+    page_items: int = 1_000  # API: `limit` of a list route
+
+
+LIMITS: Final = Limits()

@@ -1,0 +1,1 @@
+"""The Messages API as data: types, validation, events. No HTTP, no torch."""

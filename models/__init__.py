@@ -1,0 +1,1 @@
+"""Model families, by the `model_type` of config.json."""

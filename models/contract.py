@@ -1,0 +1,44 @@
+"""What a model takes and gives, whatever its family.
+
+A model is an `nn.Module` whose `forward(inputs, cache)` returns logits. It declares
+what each layer caches and gets that memory passed in; it keeps no state of its own
+between calls, so two engines can share one model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from minimsg.kernels.contract import Layout, Pages
+
+
+@dataclass(frozen=True)
+class PagedSpec:
+    """A layer that caches keys and values in pages."""
+
+    num_kv_heads: int
+    head_dim: int
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """One step's tensors. T new tokens of all sequences, S rows whose logits are wanted."""
+
+    ids: Tensor  # (T,) int64
+    positions: Tensor  # (T,) int64
+    sample_rows: Tensor  # (S,) int64
+    layout: Layout
+
+
+class Model(Protocol):
+    """A causal language model over a paged cache."""
+
+    vocab_size: int
+    cache_specs: Sequence[PagedSpec]  # one a layer
+
+    def __call__(self, inputs: Inputs, cache: Sequence[Pages]) -> Tensor:
+        """Logits `(S, V)` float32 of `sample_rows`; `cache`, one entry a layer, is mutated."""

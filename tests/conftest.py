@@ -1,0 +1,19 @@
+"""What every test shares: where the real data lies, and one thread for torch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture(scope="session")
+def test_data() -> Path:
+    """The folder with recordings and real tokenizers; skips, with the reason, where it is absent."""
+    folder = os.environ.get("MINIMSG_TEST_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("MINIMSG_TEST_DATA does not name a folder with recordings and tokenizers")
+    return Path(folder)
