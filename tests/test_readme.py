@@ -1,0 +1,67 @@
+"""The README says what is true: its commands, its tree, its Python."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def command(name: str) -> str:
+    """The shell line of the block after `<!-- command: NAME -->`."""
+    found = re.search(rf"<!-- command: {name} -->\n```sh\n(.*?)\n```", README, re.S)
+    assert found, f"no command {name!r} in the README"
+    return found.group(1)
+
+
+def tree_paths() -> list[str]:
+    """Every path drawn in the annotated tree, folders ending in a slash."""
+    (block,) = re.findall(r"<!-- tree -->\n```text\n(.*?)\n```", README, re.S)
+    paths: list[str] = []
+    folders: list[str] = []
+    for line in block.splitlines():
+        indent = len(line) - len(line.lstrip(" "))
+        for entry in re.split(r"\s{2,}", line.strip())[0].split():
+            depth = indent // 2
+            del folders[depth:]
+            paths.append("".join(folders) + entry)
+            if entry.endswith("/"):
+                folders.append(entry)
+    return paths
+
+
+@pytest.mark.parametrize("path", tree_paths())
+def test_what_the_tree_draws_exists(path: str) -> None:
+    target = ROOT / path
+    assert target.is_dir() if path.endswith("/") else target.is_file()
+
+
+def test_the_tree_draws_every_module() -> None:
+    drawn = set(tree_paths())
+    modules = {
+        str(file.relative_to(ROOT))
+        for top in ("minimsg", "models", "kernels")
+        for file in (ROOT / top).rglob("*.py")
+        if file.name != "__init__.py" and not file.relative_to(ROOT / top).parts[0] in drawn
+    }
+    modules = {m for m in modules if not m.startswith(("minimsg/models/", "minimsg/kernels/"))}
+    assert modules - drawn == set()
+
+
+def test_both_commands_install_with_the_pins_and_then_do_the_job() -> None:
+    for name, job in (("serve", "minimsg serve"), ("test", "pytest")):
+        install, _, rest = command(name).partition("&&")
+        words = shlex.split(install)
+        assert words[:2] == ["pip", "install"]
+        assert words[words.index("-c") + 1] == "constraints.txt"
+        assert job in rest
+
+
+def test_the_library_snippet_runs() -> None:
+    (snippet,) = re.findall(r"<!-- snippet: library -->\n```python\n(.*?)\n```", README, re.S)
+    exec(compile(snippet.replace('"smollm2"', '"tiny"'), "README.md", "exec"), {})
