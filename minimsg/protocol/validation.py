@@ -1,0 +1,101 @@
+"""From bytes to a checked request, and from pydantic's errors to the API's words.
+
+Knows JSON and pydantic; the types it checks against are in `request.py`. The first
+error decides the message. Unknown fields are no error (profile `compat`): they are left
+out and their paths are returned, so that the server can list them in a header.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import ErrorDetails, from_json
+
+from minimsg.errors import InvalidRequest
+
+R = TypeVar("R", bound=BaseModel)
+
+MAX_MESSAGE_CHARS = 1_000  # an error quotes what the client sent; not all 32 MB of it
+
+
+@dataclass(frozen=True)
+class Validated(Generic[R]):
+    """A request and the JSON paths of the fields that nobody here reads."""
+
+    request: R
+    ignored: list[str]
+
+
+def parse_json(body: bytes) -> JsonValue:
+    """`body` as JSON: UTF-8 without a mark, no NaN, 200 levels deep; the last of equal keys wins.
+
+    Raises InvalidRequest.
+    """
+    try:
+        data: JsonValue = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        _refuse_non_finite(body)
+        raise InvalidRequest("", f"The request body is not valid JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise InvalidRequest("", "The request body is not valid JSON: it must be an object")
+    return data
+
+
+def validate(kind: type[R], data: object) -> Validated[R]:
+    """`data` as a `kind`, and what was left out. Raises InvalidRequest."""
+    try:
+        return Validated(kind.model_validate(data), [])
+    except ValidationError as error:
+        ignored = [
+            _path(detail)
+            for detail in error.errors(
+                include_url=False, include_context=False, include_input=False
+            )
+            if detail["type"] == "extra_forbidden"
+        ]
+        if not ignored:
+            raise _invalid(error) from None
+    try:
+        return Validated(kind.model_validate(data, extra="ignore"), ignored)
+    except ValidationError as error:
+        raise _invalid(error) from None
+
+
+def _invalid(error: ValidationError) -> InvalidRequest:
+    """The first of pydantic's complaints in the API's words."""
+    detail = error.errors(include_url=False, include_input=False)[0]
+    path, why = _path(detail), detail["msg"]
+    if detail["type"] == "union_tag_not_found":
+        path, why = f"{path}.type", "Field required"
+    elif detail["type"] in ("model_type", "model_attributes_type"):
+        why = "Input should be a valid dictionary"
+    return InvalidRequest(path[:MAX_MESSAGE_CHARS], why[:MAX_MESSAGE_CHARS])
+
+
+def _path(detail: ErrorDetails) -> str:
+    return ".".join(str(step) for step in detail["loc"])
+
+
+def _refuse_non_finite(body: bytes) -> None:
+    """Name the place of a NaN or Infinity, which JSON does not have and Python writes."""
+    try:
+        data = from_json(body, allow_inf_nan=True)
+    except ValueError:
+        return
+    for path in _non_finite(data, ()):
+        raise InvalidRequest(".".join(path), "Input should be a finite number")
+
+
+def _non_finite(data: JsonValue, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(data, float) and not math.isfinite(data):
+        yield path
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            yield from _non_finite(value, (*path, key))
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from _non_finite(value, (*path, str(index)))
