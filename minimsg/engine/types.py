@@ -86,7 +86,7 @@ class Finish:
 Output = Token | Finish
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # compared by identity: two may hold equal ids
 class Sequence:
     """A request's running state.
 
@@ -103,6 +103,11 @@ class Sequence:
     def num_generated(self) -> int:
         """Ids committed after the prompt."""
         return len(self.ids) - len(self.request.prompt_ids)
+
+    @property
+    def num_pending(self) -> int:
+        """Known ids whose keys and values are not computed: 1 while decoding."""
+        return len(self.ids) - self.num_computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +128,11 @@ class Batch:
     page_tables: list[list[int]]  # (B, ragged)
     sample_rows: list[int]  # (S,) rows of T whose logits are wanted
     sample_ids: list[str]  # (S,) the request of each of them
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One turn of the engine as a notebook sees it: what ran, what came of it."""
+
+    batch: Batch
+    outputs: list[Output]
