@@ -52,7 +52,7 @@ class TextBlock(Wire):
     type: Literal["text"]
     text: str = Field(max_length=LIMITS.body_bytes)
     cache_control: CacheControl | None = None
-    citations: list[JsonObject] | None = Field(None, max_length=LIMITS.blocks_per_message)
+    citations: list[JsonObject] | None = Field(default=None, max_length=LIMITS.blocks_per_message)
 
 
 def _by_type(block: type[TextBlock], handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -30,7 +30,7 @@ class InputMessage(Wire):
 class Metadata(Wire):
     """Who the client's own user is. Accepted and not used: nothing here needs it."""
 
-    user_id: str | None = Field(None, max_length=LIMITS.user_id_chars)
+    user_id: str | None = Field(default=None, max_length=LIMITS.user_id_chars)
 
 
 def _none_is_empty(value: object) -> object:
@@ -81,14 +81,14 @@ class CountTokensRequest(PromptRequest):
 class MessagesRequest(PromptRequest):
     """The body of POST /v1/messages. `None` means absent: the server's default holds."""
 
-    max_tokens: int | None = Field(None, ge=0)
+    max_tokens: int | None = Field(default=None, ge=0)
     stop_sequences: StopSequences = Field(default_factory=list)
     stream: bool = False
-    temperature: float | None = Field(None, ge=0, le=2)
-    top_p: float | None = Field(None, ge=0, le=1)
-    top_k: int | None = Field(None, ge=0, le=LIMITS.top_k)
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    top_k: int | None = Field(default=None, ge=0, le=LIMITS.top_k)
     metadata: Metadata | None = None
-    seed: int | None = Field(None, ge=0, le=LIMITS.seed)  # extension: same seed, same draws
+    seed: int | None = Field(default=None, ge=0, le=LIMITS.seed)  # extension: same seed, same draws
 
     @model_validator(mode="after")
     def _obeys_reply_rules(self) -> Self:

@@ -1,0 +1,99 @@
+"""The events of a streamed reply, typed as the JSON that goes over the wire.
+
+Knows the shape of each event. Which may follow which is in `grammar.py`, how they come
+about in `build.py`, how they travel in `sse.py`. Source: Messages API streaming page.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypedDict
+
+from minimsg.protocol.envelope import ErrorEvent
+from minimsg.protocol.message import Message, StopReason, TextContent
+
+
+class MessageStart(TypedDict):
+    """Always first: the message with no content and the final input counts."""
+
+    type: Literal["message_start"]
+    message: Message
+
+
+class ContentBlockStart(TypedDict):
+    """A block opens, still without text."""
+
+    type: Literal["content_block_start"]
+    index: int
+    content_block: TextContent
+
+
+class TextDelta(TypedDict):
+    """More text of the open block; never half a character."""
+
+    type: Literal["text_delta"]
+    text: str
+
+
+class ContentBlockDelta(TypedDict):
+    """The open block grows."""
+
+    type: Literal["content_block_delta"]
+    index: int
+    delta: TextDelta
+
+
+class ContentBlockStop(TypedDict):
+    """The open block is complete."""
+
+    type: Literal["content_block_stop"]
+    index: int
+
+
+class Ping(TypedDict):
+    """A sign of life."""
+
+    type: Literal["ping"]
+
+
+class Ending(TypedDict):
+    """Why the message ended; both keys always, null included: typed clients need them."""
+
+    stop_reason: StopReason
+    stop_sequence: str | None
+
+
+class FinalUsage(TypedDict):
+    """The counts of the whole message; they replace those of `message_start`."""
+
+    input_tokens: int
+    cache_creation_input_tokens: int
+    cache_read_input_tokens: int
+    output_tokens: int
+
+
+class MessageDelta(TypedDict):
+    """The message is complete: why, and what it cost."""
+
+    type: Literal["message_delta"]
+    delta: Ending
+    usage: FinalUsage
+
+
+class MessageStop(TypedDict):
+    """Always last, after a reply that succeeded."""
+
+    type: Literal["message_stop"]
+
+
+Event = (
+    MessageStart
+    | ContentBlockStart
+    | ContentBlockDelta
+    | ContentBlockStop
+    | Ping
+    | MessageDelta
+    | MessageStop
+    | ErrorEvent
+)
+
+PING: Final[Ping] = {"type": "ping"}

@@ -1,0 +1,68 @@
+"""ModelInfo against the official SDK's types, and pages of a list."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TypedDict
+
+import anthropic.types
+import pytest
+
+from minimsg.errors import InvalidRequest
+from minimsg.protocol.models import model_info
+from minimsg.protocol.paging import PageQuery, page
+from minimsg.protocol.validation import validate
+
+
+class Item(TypedDict):
+    id: str
+
+
+ITEMS: list[Item] = [{"id": "d"}, {"id": "c"}, {"id": "b"}, {"id": "a"}]
+
+
+def test_the_official_types_find_every_field_of_a_model() -> None:
+    info = model_info("tiny", datetime(2026, 11, 29, tzinfo=UTC), max_context=512)
+    read = anthropic.types.ModelInfo.model_validate(info, strict=False)
+    assert set(anthropic.types.ModelInfo.model_fields) == set(info)
+    assert read.capabilities is not None
+    assert set(info["capabilities"]) == set(type(read.capabilities).model_fields)
+    assert read.created_at == datetime(2026, 11, 29, tzinfo=UTC)
+    assert read.max_input_tokens == 512
+
+
+@pytest.mark.parametrize(
+    ("query", "ids", "has_more"),
+    [
+        (PageQuery(), "dcba", False),
+        (PageQuery(limit=2), "dc", True),
+        (PageQuery(limit=2, after_id="c"), "ba", False),
+        (PageQuery(limit=1, after_id="d"), "c", True),
+        (PageQuery(after_id="a"), "", False),
+        (PageQuery(limit=2, before_id="a"), "cb", True),
+        (PageQuery(limit=2, before_id="b"), "dc", False),
+        (PageQuery(before_id="d"), "", False),
+    ],
+)
+def test_a_page_is_a_window_of_the_list(query: PageQuery, ids: str, has_more: bool) -> None:
+    result = page(ITEMS, query)
+    assert "".join(item["id"] for item in result["data"]) == ids
+    assert result["has_more"] is has_more
+    assert result["first_id"] == (ids[0] if ids else None)
+    assert result["last_id"] == (ids[-1] if ids else None)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"after_id": "x"},
+        {"before_id": "x"},
+        {"after_id": "a", "before_id": "d"},
+        {"limit": "0"},
+        {"limit": "1001"},
+        {"limit": "many"},
+    ],
+)
+def test_a_page_that_cannot_be_is_refused(query: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequest):
+        page(ITEMS, validate(PageQuery, query).request)
