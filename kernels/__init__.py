@@ -1,1 +1,58 @@
-"""Kernel backends, tried in order; the first that can run is taken."""
+"""Which kernel runs: the backends in order of preference, and `choose`.
+
+Knows names and reasons, imports a backend only when it is asked whether it can run.
+The interface is `contract.py`; to add a backend see `README.md`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, cast
+
+from minimsg.errors import KernelUnavailable
+
+if TYPE_CHECKING:
+    import torch
+
+    from minimsg.kernels.contract import Backend
+
+BACKENDS: Final = ("minimsg.kernels.cpu", "minimsg.kernels.reference")
+"""Modules with a class `Backend`, fastest first; the last one runs everywhere."""
+
+log = logging.getLogger(__name__)
+
+
+def names() -> list[str]:
+    """The names that `--kernel` and `MINIMSG_KERNEL` accept, fastest first."""
+    return [module.rpartition(".")[2] for module in BACKENDS]
+
+
+def choose(
+    *, device: torch.device, dtype: torch.dtype, head_dim: int, name: str | None = None
+) -> Backend:
+    """A new backend for one engine: `name`, else MINIMSG_KERNEL, else the first that can run.
+
+    Logs why each one before it was passed over.
+
+    Raises:
+        KernelUnavailable: the name is unknown, or that kernel cannot run here; the message
+            says why.
+    """
+    forced = name or os.environ.get("MINIMSG_KERNEL")
+    for candidate in [forced] if forced else names():
+        backend = _open(candidate)
+        why_not = backend.supports(device=device, dtype=dtype, head_dim=head_dim)
+        if why_not is None:
+            log.info("kernel %s on %s, %s", candidate, device, dtype)
+            return backend
+        log.info("kernel %s passed over: %s", candidate, why_not)
+    raise KernelUnavailable(f"kernel {candidate} cannot run on {device} in {dtype}: {why_not}")
+
+
+def _open(name: str) -> Backend:
+    if name not in names():
+        raise KernelUnavailable(f"no kernel is called {name!r}; there are {', '.join(names())}")
+    module = import_module(BACKENDS[names().index(name)])
+    return cast("Backend", module.Backend())

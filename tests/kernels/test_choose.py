@@ -1,0 +1,61 @@
+"""Which kernel is taken, and what is said of those that are not."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+
+from minimsg.errors import KernelUnavailable
+from minimsg.kernels import choose
+
+CPU = torch.device("cpu")
+CUDA = torch.device("cuda")
+
+
+@pytest.fixture(autouse=True)
+def no_kernel_is_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MINIMSG_KERNEL", raising=False)
+
+
+def test_the_cpu_kernel_is_taken_on_a_cpu() -> None:
+    assert choose(device=CPU, dtype=torch.bfloat16, head_dim=64).name == "cpu"
+
+
+def test_a_kernel_that_cannot_run_is_passed_over_with_a_logged_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "minimsg.kernels")
+    assert choose(device=CUDA, dtype=torch.bfloat16, head_dim=64).name == "reference"
+    assert "kernel cpu passed over: it runs on the CPU only, not on cuda" in caplog.text
+
+
+def test_float64_is_left_to_the_reference() -> None:
+    assert choose(device=CPU, dtype=torch.float64, head_dim=64).name == "reference"
+
+
+def test_the_environment_forces_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIMSG_KERNEL", "reference")
+    assert choose(device=CPU, dtype=torch.float32, head_dim=64).name == "reference"
+
+
+def test_a_name_is_stronger_than_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIMSG_KERNEL", "reference")
+    assert choose(device=CPU, dtype=torch.float32, head_dim=64, name="cpu").name == "cpu"
+
+
+def test_a_forced_kernel_that_cannot_run_is_an_error_with_the_reason() -> None:
+    with pytest.raises(KernelUnavailable, match=r"kernel cpu cannot run on cuda.*CPU only"):
+        choose(device=CUDA, dtype=torch.float32, head_dim=64, name="cpu")
+
+
+def test_an_unknown_kernel_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(KernelUnavailable, match="'warp'; there are cpu, reference"):
+        choose(device=CPU, dtype=torch.float32, head_dim=64, name="warp")
+
+
+def test_each_engine_gets_a_backend_of_its_own() -> None:
+    """Scratch is not shared between threads."""
+    first, second = (choose(device=CPU, dtype=torch.float32, head_dim=64) for _ in range(2))
+    assert first is not second
