@@ -1,0 +1,186 @@
+"""The heart: `step` schedules, runs, samples, commits. Token ids in, token ids out.
+
+Knows no HTTP, JSON or text. One thread drives an engine: a script or notebook through
+`generate` and `steps`, a server through `worker.py`. Read on in the order of the five
+lines: `scheduler.py`, `runner.py`, `sampler.py`, and the scheduler's `commit`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+from collections.abc import Iterator
+from collections.abc import Sequence as Ids
+from dataclasses import replace
+
+import torch
+
+from minimsg.config import EngineConfig
+from minimsg.engine.cache import PagedKVCache
+from minimsg.engine.draw import NUM_CANDIDATES
+from minimsg.engine.memory import plan_cache
+from minimsg.engine.pages import PagePool
+from minimsg.engine.runner import Runner
+from minimsg.engine.sampler import Sampler
+from minimsg.engine.scheduler import Scheduler
+from minimsg.engine.types import (
+    Batch,
+    Finish,
+    FinishReason,
+    GenerationRequest,
+    Output,
+    SamplingParams,
+    Sequence,
+    Step,
+    Token,
+)
+from minimsg.errors import GenerationFailed, InvalidRequest
+from minimsg.models.contract import Model
+
+logger = logging.getLogger("minimsg")
+
+GREEDY = SamplingParams(temperature=0)
+
+
+class Engine:
+    """A model, its cache and its queue."""
+
+    def __init__(
+        self,
+        model: Model,
+        config: EngineConfig | None = None,
+        *,
+        max_context: int,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        """`max_context` is the model's own window; `self.max_context` is what memory left of it.
+
+        `dtype` is that of the cache. Raises `ConfigError`.
+        """
+        config, device = config or EngineConfig(), torch.device(device)
+        specs = model.cache_specs
+        plan = plan_cache(config, specs, model_context=max_context, dtype=dtype, device=device)
+        cache = PagedKVCache(
+            specs,
+            num_pages=plan.num_pages,
+            page_size=config.page_size,
+            dtype=dtype,
+            device=device,
+        )
+        self.vocab_size = model.vocab_size
+        self.max_context = plan.max_context
+        self.pool = PagePool(plan.num_pages)
+        self.scheduler = Scheduler(
+            self.pool,
+            page_size=config.page_size,
+            max_context=plan.max_context,
+            max_batch_tokens=config.max_batch_tokens,
+            max_sequences=config.max_sequences,
+        )
+        self.runner = Runner(model, cache, device)
+        self.sampler = Sampler()
+        self.batch: Batch | None = None  # the latest, for those who look on
+
+    def step(self) -> list[Output]:
+        """Compute one batch and say what came of it. A failure ends its requests only."""
+        batch = self.batch = self.scheduler.schedule()
+        try:
+            logits = self.runner.run(batch)
+            tokens = self.sampler.sample(logits, self.scheduler.sampling(batch))
+        except Exception as error:  # the boundary: this batch is lost, the engine lives on
+            return self._fail(batch, error)
+        return self.scheduler.commit(batch, tokens)
+
+    def add(self, request: GenerationRequest) -> None:
+        """Queue a request, with a fresh seed if it has none. Raises `InvalidRequest`."""
+        self.check(request)
+        if request.sampling.seed is None:
+            sampling = replace(request.sampling, seed=secrets.randbits(63))
+            request = replace(request, sampling=sampling)
+        self.scheduler.add(Sequence(request, list(request.prompt_ids)))
+
+    def cancel(self, request_id: str) -> None:
+        """End a request in any state; its pages are free at once. Unknown ids are fine."""
+        self.scheduler.cancel(request_id)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `step` would compute or say anything."""
+        return self.scheduler.has_work
+
+    def check(self, request: GenerationRequest) -> None:
+        """Raise `InvalidRequest` for what would fail later, or fail others. Safe in any thread."""
+        self.scheduler.check_length(len(request.prompt_ids))
+        check_request(request, self.vocab_size)
+
+    def steps(self, *requests: GenerationRequest) -> Iterator[Step]:
+        """Run requests to their end, one step at a time; leaving the loop cancels them.
+
+        Raises `InvalidRequest` when the first step is asked for.
+        """
+        unfinished = set()
+        try:
+            for request in requests:
+                self.add(request)
+                unfinished.add(request.id)
+            while unfinished:
+                outputs = self.step()
+                unfinished -= {each.request_id for each in outputs if isinstance(each, Finish)}
+                assert self.batch is not None
+                yield Step(self.batch, outputs)
+        finally:
+            for request_id in unfinished:
+                self.cancel(request_id)
+
+    def generate(
+        self,
+        prompt_ids: Ids[int],
+        *,
+        max_tokens: int,
+        sampling: SamplingParams = GREEDY,
+        end_ids: frozenset[int] = frozenset(),
+    ) -> list[Token]:
+        """The tokens of one prompt, the end id included; greedy unless told otherwise.
+
+        Raises `InvalidRequest`, and `GenerationFailed` with the engine's cause.
+        """
+        request = GenerationRequest(
+            secrets.token_hex(8), prompt_ids, max_tokens, end_ids=end_ids, sampling=sampling
+        )
+        said = [each for step in self.steps(request) for each in step.outputs]
+        own = [each for each in said if each.request_id == request.id]
+        *tokens, finish = own
+        assert isinstance(finish, Finish)
+        if finish.reason is FinishReason.ERROR:
+            raise GenerationFailed(finish.error)
+        return [token for token in tokens if isinstance(token, Token)]
+
+    def _fail(self, batch: Batch, error: Exception) -> list[Output]:
+        logger.exception("a step of %d sequences failed", len(batch.request_ids))
+        return self.scheduler.fail(batch, f"{type(error).__name__}: {error}")
+
+
+def check_request(request: GenerationRequest, vocab_size: int) -> None:
+    """Raise `InvalidRequest` unless every number is one that the model and sampler can take."""
+    ids, sampling = request.prompt_ids, request.sampling
+    in_vocabulary = len(ids) > 0 and min(ids) >= 0 and max(ids) < vocab_size
+    penalty = sampling.repetition_penalty
+    rules = [
+        (len(ids) > 0, "", "the prompt has no tokens"),
+        (in_vocabulary, "", f"the prompt has ids outside 0..{vocab_size - 1}"),
+        (request.max_tokens >= 0, "max_tokens", "must not be negative"),
+        (0 <= sampling.temperature < math.inf, "temperature", "must be finite and not negative"),
+        (0 <= sampling.top_p <= 1, "top_p", "must be between 0 and 1"),
+        (sampling.top_k >= 0, "top_k", "must not be negative"),
+        (0 < penalty < math.inf, "repetition_penalty", "must be finite and positive"),
+        (
+            0 <= sampling.top_logprobs <= NUM_CANDIDATES,
+            "top_logprobs",
+            f"must be between 0 and {NUM_CANDIDATES}",
+        ),
+    ]
+    for holds, path, why in rules:
+        if not holds:
+            raise InvalidRequest(path, why)

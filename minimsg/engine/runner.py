@@ -1,0 +1,50 @@
+"""A batch of ints to tensors, through the model, to the logits of the rows that sample.
+
+The only place where host lists become device tensors. Knows no request and no limit;
+the layout of pages is explained in `kernels/contract.py`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from minimsg.engine.cache import PagedKVCache
+from minimsg.engine.types import Batch
+from minimsg.kernels.contract import Layout
+from minimsg.models.contract import Inputs, Model
+
+
+class Runner:
+    """A model and the cache that its layers fill."""
+
+    def __init__(self, model: Model, cache: PagedKVCache, device: torch.device) -> None:
+        self.model = model
+        self.cache = cache
+        self.device = device
+
+    @torch.inference_mode()
+    def run(self, batch: Batch) -> Tensor:
+        """Logits `(S, V)` float32; keys and values of the batch's T tokens are in the cache."""
+        if not batch.input_ids:
+            return torch.empty(0, self.model.vocab_size, device=self.device)
+        return self.model(self._inputs(batch), self.cache.layers)
+
+    def _inputs(self, batch: Batch) -> Inputs:
+        num_pages = max(len(pages) for pages in batch.page_tables)
+        padded = [pages + [0] * (num_pages - len(pages)) for pages in batch.page_tables]
+        layout = Layout(
+            query_starts=batch.query_starts,
+            context_lens=batch.context_lens,
+            page_tables=self._tensor(padded),
+            slots=self._tensor(batch.slots),
+        )
+        return Inputs(
+            ids=self._tensor(batch.input_ids),
+            positions=self._tensor(batch.positions),
+            sample_rows=self._tensor(batch.sample_rows),
+            layout=layout,
+        )
+
+    def _tensor(self, values: list[int] | list[list[int]]) -> Tensor:
+        return torch.tensor(values, dtype=torch.int64, device=self.device)
