@@ -1,0 +1,107 @@
+"""`minimsg bench`: how fast a Messages server is, or our engine beside transformers.
+
+Runs one of the two benchmarks, prints a table and writes JSON. Measuring is in
+`bench_http.py` and `bench_versus.py`, arithmetic in `bench_report.py` and
+`bench_rounds.py`, flags in `bench_settings.py`, tables in `bench_tables.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from minimsg.cli.bench_settings import LoadSettings, VersusSettings
+from minimsg.cli.options import options_from
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Report = dict[str, object]
+
+
+@click.command()
+@click.option("--vs", type=click.Choice(["transformers"]), help="Compare with this, in process.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.File("w", encoding="utf-8", lazy=True),
+    metavar="FILE",
+    help="Write the report as JSON; - is the standard output.",
+)
+@options_from(LoadSettings)
+@options_from(VersusSettings)
+def bench(
+    vs: str | None,
+    json_file: TextIO | None,
+    load_settings: LoadSettings,
+    versus_settings: VersusSettings,
+) -> None:
+    """Measure a Messages server, or with --vs the engine beside another library.
+
+    The figures of a server are those that a client sees: time to first token (TTFT),
+    time between tokens, tokens per second, over a closed loop of N streams.
+
+    \b
+    Examples:
+      minimsg bench --streams 1,8 --requests 32
+      minimsg bench --url http://127.0.0.1:9000 --model some-model --json report.json
+      minimsg bench --vs transformers --json -
+    """
+    from rich.console import Console
+
+    # The table gives way to JSON on the standard output.
+    console = Console(stderr=json_file is not None and json_file.name == "-", highlight=False)
+    if vs:
+        report = _versus(load_settings, versus_settings, console)
+    else:
+        report = _load(load_settings, console)
+    if json_file:
+        json.dump(report, json_file, indent=2)
+        json_file.write("\n")
+
+
+def _load(settings: LoadSettings, console: Console) -> Report:
+    import asyncio
+
+    from minimsg.cli import bench_http
+    from minimsg.cli.bench_tables import load_table
+    from minimsg.cli.machine import load_average, machine, versions
+
+    load_before = load_average()
+    measured = asyncio.run(bench_http.measure(settings))
+    console.print(f"{settings.url}, model {measured.model}, prompts {measured.prompt_length}")
+    console.print(load_table(measured.levels))
+    for level in measured.levels:
+        for kind, number in level.errors.items():
+            console.print(f"{level.streams} streams: {number} x {kind}", markup=False)
+    asked = {name: value for name, value in asdict(settings).items() if name != "api_key"}
+    return {
+        "kind": "server",
+        "settings": asked | {"model": measured.model},
+        "prompt_length": measured.prompt_length,
+        "levels": [asdict(level) for level in measured.levels],
+        "load_average_before": load_before,
+        "machine": machine().as_dict(),
+        "versions": versions(["minimsg", "aiohttp"]),
+    }
+
+
+def _versus(load: LoadSettings, settings: VersusSettings, console: Console) -> Report:
+    from minimsg.cli.bench_tables import versus_table
+    from minimsg.cli.bench_versus import compare
+    from minimsg.cli.startup import fetch
+
+    model = load.model or ("tiny" if settings.quick else "smollm2")
+    folder = fetch(model, settings.data_dir)
+    findings, head = compare(folder, settings, load.time_limit_s, console.print)
+    console.print(versus_table(findings))
+    agreement = findings.agreement
+    console.print(f"greedy tokens that agree: {agreement.same} of {agreement.tokens}")
+    for reason in findings.noise:
+        console.print(f"no verdict: {reason}")
+    for key, verdict in (findings.verdicts or {}).items():
+        console.print(f"{key}: minimsg is {verdict}")
+    return {"kind": "transformers", "model": model} | findings.as_dict() | head

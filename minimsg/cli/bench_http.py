@@ -1,0 +1,125 @@
+"""The load of `minimsg bench`: a closed loop of N streams against a Messages server.
+
+Each stream sends its next request when its last one is answered. Bounded in requests
+and in time. One request is timed in `bench_target.py`; the figures are made of the
+samples in `bench_report.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from time import perf_counter
+
+import aiohttp
+
+from minimsg.cli import bench_prompts
+from minimsg.cli.bench_report import Level, Sample, summarize
+from minimsg.cli.bench_settings import LoadSettings
+from minimsg.cli.bench_target import FAILURES, Target, failure_kind
+from minimsg.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came out."""
+
+    model: str
+    prompt_length: str  # how the wanted length was met
+    levels: list[Level]
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """A different prompt for each number, all of the same length."""
+
+    words: int
+    first_seed: int = 0
+
+    def __getitem__(self, number: int) -> str:
+        return bench_prompts.words(self.words, self.first_seed + number)
+
+
+async def measure(plan: LoadSettings) -> Measured:
+    """Calibrate, warm up, then run every level. Raises ConfigError if nothing answers."""
+    key = {"x-api-key": plan.api_key} if plan.api_key else {}
+    session = aiohttp.ClientSession(
+        headers={"anthropic-version": "2023-06-01"} | key,
+        timeout=aiohttp.ClientTimeout(total=plan.request_timeout_s),
+        connector=aiohttp.TCPConnector(limit=0),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+    async with session:
+        target = Target(session, plan.url, plan.model or "")
+        target.model = plan.model or await _first_model(target)
+        words, how = await _prompt_words(target, plan.prompt_tokens)
+        await _warm_up(target, Prompts(words)[0], plan.max_tokens)
+        return Measured(target.model, how, await _run_levels(target, words, plan))
+
+
+async def _run_levels(target: Target, words: int, plan: LoadSettings) -> list[Level]:
+    deadline = perf_counter() + plan.time_limit_s
+    levels: list[Level] = []
+    seed = 1  # 0 was the warm-up
+    for streams in plan.levels:
+        requests = max(plan.requests, streams)
+        levels.append(
+            await run_level(
+                target, streams, requests, Prompts(words, seed), plan.max_tokens, deadline
+            )
+        )
+        seed += requests
+    return levels
+
+
+async def run_level(
+    target: Target, streams: int, requests: int, prompts: Prompts, max_tokens: int, deadline: float
+) -> Level:
+    """`streams` at once; each has the same share of the requests, so that none runs ahead."""
+    samples: list[Sample] = []
+    errors: Counter[str] = Counter()
+
+    async def stream(share: range) -> None:
+        for number in share:
+            try:
+                async with asyncio.timeout(deadline - perf_counter()):
+                    samples.append(await target.ask(prompts[number], max_tokens))
+            except FAILURES as failure:
+                is_over = perf_counter() >= deadline
+                errors["time limit of the run" if is_over else failure_kind(failure)] += 1
+
+    start = perf_counter()
+    await asyncio.gather(*(stream(range(s, requests, streams)) for s in range(streams)))
+    return summarize(streams, samples, errors, perf_counter() - start)
+
+
+async def _first_model(target: Target) -> str:
+    try:
+        return await target.first_model()
+    except FAILURES as failure:
+        raise ConfigError(
+            f"{target.url} lists no model ({failure_kind(failure)}). Start a server there "
+            "(minimsg serve), or name the model with --model if the server cannot list it."
+        ) from failure
+
+
+async def _prompt_words(target: Target, tokens: int) -> tuple[int, str]:
+    """Words of a prompt of about `tokens` tokens, by the server's own count where it has one."""
+    try:
+        words = await bench_prompts.words_for(tokens, target.count_tokens)
+    except FAILURES as failure:
+        why = failure_kind(failure)
+        return bench_prompts.words_by_rule(tokens), f"estimated, count_tokens failed: {why}"
+    return words, "calibrated with count_tokens"
+
+
+async def _warm_up(target: Target, prompt: str, max_tokens: int) -> None:
+    """One request that is not counted; if it fails, all would."""
+    try:
+        await target.ask(prompt, max_tokens)
+    except FAILURES as failure:
+        raise ConfigError(
+            f"{target.url} did not answer a first request to model {target.model!r}: "
+            f"{failure_kind(failure)}"
+        ) from failure

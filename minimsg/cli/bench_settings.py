@@ -1,0 +1,81 @@
+"""The settings of both benchmarks; flags are made from them like those of the server.
+
+Torch-free and light: the command's help needs nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from minimsg.config import option
+from minimsg.errors import ConfigError
+
+MAX_STREAMS = 1024
+
+
+@dataclass(frozen=True)
+class LoadSettings:
+    """`minimsg bench`: what is asked of a server."""
+
+    url: str = option("http://127.0.0.1:8080", "Base URL; nothing else is contacted.")
+    model: str | None = option(
+        None, "Model to ask; default is the first that the server lists (with --vs: smollm2)."
+    )
+    streams: str = option("1,8,16", "Numbers of concurrent streams, measured one after the other.")
+    requests: int = option(16, "Requests for each number of streams; at least one a stream.")
+    prompt_tokens: int = option(256, "Length of each prompt, about.")
+    max_tokens: int = option(64, "Length limit of each reply.")
+    time_limit_s: float = option(400.0, "Seconds that the measurement may take.")
+    request_timeout_s: float = option(120.0, "Seconds that one reply may take.")
+    api_key: str | None = option(None, "Key to send, if the server wants one.")
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """`streams` as numbers. Raises ConfigError."""
+        parts = [part.strip() for part in self.streams.split(",")]
+        if all(part.isdecimal() and 1 <= int(part) <= MAX_STREAMS for part in parts):
+            return tuple(int(part) for part in parts)
+        raise ConfigError(
+            f"--streams {self.streams!r}: wanted are numbers from 1 to {MAX_STREAMS} with commas "
+            "between them, such as 1,8,16"
+        )
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """What is measured with --vs; keys of the report are `decode_B` and `prefill_T`."""
+
+    batches: tuple[int, ...] = (1, 8, 16)
+    context: int = 256  # prompt tokens of each sequence before decoding
+    prefill: int = 512
+    new_tokens: int = 16  # decode steps that are timed
+
+
+@dataclass(frozen=True)
+class VersusSettings:
+    """`minimsg bench --vs`: the engine beside another library, in one process."""
+
+    dtype: str = option(
+        "bfloat16",
+        "With --vs: number format of both sides.",
+        choices=("float32", "bfloat16", "float16"),
+    )
+    rounds: int = option(7, "With --vs: how often each figure is measured.")
+    threads: int | None = option(None, "With --vs: CPU threads of both; default is every core.")
+    quick: bool = option(
+        False, "With --vs: tiny random weights, two short rounds; shows that it runs, not how fast."
+    )
+    data_dir: Path | None = option(
+        None, "With --vs: folder of the models; default is the platform's user data folder."
+    )
+
+    @property
+    def num_rounds(self) -> int:
+        """`rounds`, or the two of a quick run."""
+        return 2 if self.quick else max(self.rounds, 1)
+
+    @property
+    def shapes(self) -> Shapes:
+        """The tiny model gets prompts that are shorter, under the same keys."""
+        return Shapes(context=32, new_tokens=4) if self.quick else Shapes()

@@ -1,0 +1,166 @@
+"""Our engine and transformers on the same weights, in one process.
+
+Ours runs real steps (schedule, run, sample, commit); theirs is `model.generate`,
+greedy, with its cache. Same dtype, same threads, same prompts of equal length, so
+that neither side pads. The rounds are in `bench_rounds.py`, loading and report in
+`bench_versus.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from itertools import count, islice
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import torch
+
+from minimsg.cli import bench_prompts
+from minimsg.cli.bench_rounds import Agreement, Prompt
+from minimsg.engine.engine import Engine
+from minimsg.engine.types import Finish, GenerationRequest, SamplingParams, Step, Token
+from minimsg.errors import ConfigError, GenerationFailed
+
+if TYPE_CHECKING:
+    from minimsg.text.tokenizer import Tokenizer
+
+PROBE_FLOATS = 64 * 1024 * 1024  # 256 MiB of float32: far more than any cache
+
+
+class Ours:
+    """The engine in process. Satisfies `Side`."""
+
+    name = "minimsg"
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._ids = count()
+
+    def prefill(self, prompt: Prompt) -> float:
+        start = perf_counter()
+        self.generate([prompt], 1)
+        return len(prompt) / (perf_counter() - start)
+
+    def decode(self, prompts: list[Prompt], new_tokens: int) -> float:
+        """Prompts are admitted in chunks; timed are the steps after the last one's first token."""
+        # Sequences that are admitted first decode while the others prefill.
+        requests = self._requests(prompts, new_tokens + 1 + 2 * len(prompts))
+        steps = self.engine.steps(*requests)
+        waiting = {request.id for request in requests}
+        while waiting:
+            waiting -= {token.request_id for token in _tokens(next(steps))}
+        start = perf_counter()
+        tokens = sum(len(_tokens(step)) for step in islice(steps, new_tokens))
+        seconds = perf_counter() - start
+        for request in requests:
+            self.engine.cancel(request.id)
+        for _ in steps:  # until the engine has said that each is over
+            pass
+        if tokens != new_tokens * len(prompts):
+            raise ConfigError(f"the cache does not hold {len(prompts)} sequences at once")
+        return tokens / seconds
+
+    def generate(self, prompts: list[Prompt], max_tokens: int) -> list[list[int]]:
+        """The greedy tokens of each prompt."""
+        requests = self._requests(prompts, max_tokens)
+        replies: dict[str, list[int]] = {request.id: [] for request in requests}
+        for step in self.engine.steps(*requests):
+            for token in _tokens(step):
+                replies[token.request_id].append(token.id)
+        return list(replies.values())
+
+    def _requests(self, prompts: list[Prompt], max_tokens: int) -> list[GenerationRequest]:
+        greedy = SamplingParams(temperature=0)
+        return [
+            GenerationRequest(f"bench-{next(self._ids)}", prompt, max_tokens, sampling=greedy)
+            for prompt in prompts
+        ]
+
+
+def _tokens(step: Step) -> list[Token]:
+    """What a step generated. Raises GenerationFailed for a request that ended with an error."""
+    for output in step.outputs:
+        if isinstance(output, Finish) and output.error:
+            raise GenerationFailed(output.error)
+    return [output for output in step.outputs if isinstance(output, Token)]
+
+
+class Theirs:
+    """transformers' own model and `generate`. Satisfies `Side`."""
+
+    name = "transformers"
+
+    def __init__(self, folder: Path, dtype: torch.dtype) -> None:
+        transformers = import_module("transformers")
+        transformers.utils.logging.set_verbosity_error()
+        transformers.utils.logging.disable_progress_bar()
+        self.model = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, local_files_only=True, use_safetensors=True
+        ).eval()
+        # No end id and no penalty: both sides generate exactly what is asked, greedily.
+        self.model.generation_config = transformers.GenerationConfig(
+            do_sample=False, use_cache=True, eos_token_id=None, pad_token_id=0
+        )
+
+    def prefill(self, prompt: Prompt) -> float:
+        start = perf_counter()
+        self._generate([prompt], 1)
+        return len(prompt) / (perf_counter() - start)
+
+    def decode(self, prompts: list[Prompt], new_tokens: int) -> float:
+        """From the first new token to the last: time(N + 1 tokens) - time(1) of a single run."""
+        times = self._generate(prompts, new_tokens + 1)
+        return new_tokens * len(prompts) / (times[-1] - times[0])
+
+    def _generate(self, prompts: list[Prompt], max_tokens: int) -> list[float]:
+        """When each new token was there; `generate` asks its stopping criteria after each."""
+        times: list[float] = []
+
+        def clock(ids: torch.Tensor, scores: object, **_: object) -> torch.Tensor:
+            times.append(perf_counter())
+            return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+
+        ids = torch.tensor(prompts)
+        self.model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=max_tokens,
+            stopping_criteria=[clock],
+        )
+        return times
+
+    @torch.inference_mode()
+    def agreement(self, prompts: list[Prompt], replies: list[list[int]]) -> Agreement:
+        """How many reply tokens are this model's own greedy choice after the same tokens.
+
+        The replies are forced, so that one difference does not make all that follow differ.
+        """
+        same = 0
+        for prompt, reply in zip(prompts, replies, strict=True):
+            logits = self.model(torch.tensor([prompt + reply])).logits[0]
+            choices = logits[len(prompt) - 1 : -1].argmax(dim=-1)
+            same += int((choices == torch.tensor(reply)).sum())
+        return Agreement(tokens=sum(len(reply) for reply in replies), same=same)
+
+
+def prompt_maker(tokenizer: Tokenizer, seed: int) -> Callable[[int, int], Prompt]:
+    """`prompt(tokens, number)`: generated text cut to exactly so many ids."""
+
+    def prompt(tokens: int, number: int) -> Prompt:
+        text = bench_prompts.words(tokens, seed * 1000 + number)
+        return list(tokenizer.encode(text))[:tokens]
+
+    return prompt
+
+
+def read_bandwidth() -> float:
+    """Gigabytes per second that a plain sum reads: the best of three."""
+    buffer = torch.ones(PROBE_FLOATS)
+    seconds = []
+    for _ in range(3):
+        start = perf_counter()
+        buffer.sum()
+        seconds.append(perf_counter() - start)
+    return buffer.nbytes / min(seconds) / 1e9

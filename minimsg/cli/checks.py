@@ -1,0 +1,154 @@
+"""What `minimsg doctor` looks at, one function a question.
+
+Each answers with a `Check` and never raises. Imports torch only if it is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from minimsg.cli.machine import machine, usable_cores
+from minimsg.config import ServerConfig
+from minimsg.errors import KernelUnavailable, MinimsgError
+from minimsg.hub import store
+
+if TYPE_CHECKING:
+    import torch
+
+MIN_PYTHON = (3, 11)
+MIN_FREE_BYTES = 1 << 30  # SmolLM2 in bfloat16, its cache and torch itself
+ENGINE_PACKAGES = ("torch", "numpy", "safetensors", "gguf", "llguidance")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One answer. `remedy` says what to do if it is not ok."""
+
+    name: str
+    ok: bool
+    found: str
+    remedy: str = ""
+    is_needed: bool = True  # to serve; else it is only good to know
+
+
+def all_checks(data_dir: Path | None, port: int) -> list[Check]:
+    """Every check that makes sense here."""
+    checks = [python(), engine(), *devices_and_kernels(), memory(), data_folder(data_dir)]
+    return [*checks, *models(data_dir), port_is_free(port)]
+
+
+def python() -> Check:
+    """The interpreter is new enough."""
+    wanted = ".".join(map(str, MIN_PYTHON))
+    return Check(
+        "python",
+        sys.version_info >= MIN_PYTHON,
+        f"{platform.python_version()} at {sys.executable}",
+        f"install Python {wanted} or newer",
+    )
+
+
+def engine() -> Check:
+    """The packages that run a model are installed."""
+    missing = [name for name in ENGINE_PACKAGES if find_spec(name) is None]
+    found = f"missing: {', '.join(missing)}" if missing else "installed"
+    return Check("engine", not missing, found, "pip install 'minimsg[engine]'")
+
+
+def devices_and_kernels() -> Iterator[Check]:
+    """Each device that torch sees, and each kernel there: can it run, or why not."""
+    if find_spec("torch") is None:
+        return
+    import torch
+
+    from minimsg.kernels import names
+
+    count = torch.get_num_threads()
+    yield Check("device cpu", True, f"{usable_cores()} cores, torch uses {count} threads")
+    devices = [torch.device("cpu"), *_accelerators()]
+    for device in devices[1:]:
+        yield Check(f"device {device}", True, _device_name(device))
+    for device in devices:
+        checks = [_kernel(name, device) for name in names()]
+        yield from checks
+        ran = any(check.ok for check in checks)
+        yield Check(f"kernel for {device}", ran, "found" if ran else "none can run", "--device cpu")
+
+
+def _kernel(name: str, device: torch.device) -> Check:
+    """Whether one kernel can run on one device, asked with the head size of the default model."""
+    import torch
+
+    from minimsg.kernels import choose
+
+    try:
+        choose(device=device, dtype=torch.float32, head_dim=64, name=name)
+    except KernelUnavailable as error:
+        return Check(f"kernel {name}", False, str(error), is_needed=False)
+    return Check(f"kernel {name}", True, f"can run on {device}", is_needed=False)
+
+
+def _accelerators() -> list[torch.device]:
+    import torch
+
+    found = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
+    return [*found, *([torch.device("mps")] if torch.backends.mps.is_available() else [])]
+
+
+def _device_name(device: torch.device) -> str:
+    import torch
+
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "Apple GPU"
+
+
+def memory() -> Check:
+    """Enough is free for the default model."""
+    free = machine().free_memory_bytes
+    found = "unknown" if free is None else f"{free / 1e9:.1f} GB free"
+    is_enough = free is None or free >= MIN_FREE_BYTES
+    return Check("memory", is_enough, found, f"free {MIN_FREE_BYTES / 1e9:.1f} GB")
+
+
+def data_folder(data_dir: Path | None) -> Check:
+    """Models can be stored."""
+    folder = data_dir or store.default_data_dir()
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    is_writable = existing.is_dir() and os.access(existing, os.W_OK)
+    found = f"{folder}{'' if folder.exists() else ' (will be created)'}"
+    found += "" if is_writable else f": {existing} cannot be written"
+    return Check("data folder", is_writable, found, "name another one with --data-dir")
+
+
+def models(data_dir: Path | None) -> Iterator[Check]:
+    """Every stored model, byte for byte against what was noted when it was stored."""
+    parent = store.models_dir(data_dir)
+    folders = sorted(path for path in parent.glob("*") if not path.name.startswith("."))
+    for folder in folders:
+        try:
+            manifest = store.check(folder, hashes=True)
+        except MinimsgError as error:
+            remedy = f"remove {folder} and pull the model again"
+            yield Check(f"model {folder.name}", False, str(error), remedy)
+        else:
+            yield Check(f"model {manifest.name}", True, f"{manifest.size / 1e6:.0f} MB, unchanged")
+
+
+def port_is_free(port: int) -> Check:
+    """Nothing listens on the port."""
+    with socket.socket() as listener:
+        if os.name != "nt":  # as a server does; on Windows it would mean something else
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((ServerConfig.host, port))
+        except OSError as error:
+            found = f"{port}: {error.strerror}"
+            return Check("port", False, found, "stop what listens there, or take --port 0")
+    return Check("port", True, f"{port} is free")

@@ -1,0 +1,74 @@
+"""`minimsg doctor`: can this machine serve, and if not, what is to be done.
+
+Prints what `checks.py` finds. Works without torch, and says that it is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from minimsg.cli.data_dir import data_dir_option
+from minimsg.cli.options import environment_name
+from minimsg.config import ServerConfig
+
+if TYPE_CHECKING:
+    from minimsg.cli.checks import Check
+
+
+@click.command()
+@data_dir_option
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=ServerConfig.port,
+    show_default=True,
+    envvar=environment_name("port"),
+    show_envvar=True,
+    help="Port that a server would listen on.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.pass_context
+def doctor(ctx: click.Context, data_dir: Path | None, port: int, as_json: bool) -> None:
+    """Look at Python, packages, CPU, memory, devices, kernels, models and the port.
+
+    Exits with 0 if `minimsg serve` would work, else with 1 and what to do.
+
+    \b
+    Examples:
+      minimsg doctor
+      minimsg doctor --json --port 9000
+    """
+    from minimsg.cli.checks import all_checks
+    from minimsg.cli.machine import load_average, machine, versions
+
+    checks = all_checks(data_dir, port)
+    facts = machine().as_dict() | {"load_average": load_average()}
+    would_serve = all(check.ok for check in checks if check.is_needed)
+    if as_json:
+        report = {
+            "would_serve": would_serve,
+            "machine": facts,
+            "versions": versions(),
+            "checks": [asdict(check) for check in checks],
+        }
+        click.echo(json.dumps(report, indent=2))
+    else:
+        _print(facts, versions(), checks)
+    ctx.exit(0 if would_serve else 1)
+
+
+def _print(facts: dict[str, object], versions: dict[str, str | None], checks: list[Check]) -> None:
+    for name, value in facts.items():
+        text = " ".join(value) if isinstance(value, list) else value
+        click.echo(f"{name.replace('_', ' ')}: {text}")
+    click.echo("packages: " + ", ".join(f"{name} {v or '-'}" for name, v in versions.items()))
+    for check in checks:
+        mark = "ok " if check.ok else "NO " if check.is_needed else "-  "
+        click.echo(f"{mark} {check.name}: {check.found}")
+        if not check.ok and check.remedy:
+            click.echo(f"      {check.remedy}")

@@ -1,0 +1,40 @@
+"""Log lines on the terminal: one record, one line.
+
+Control characters are escaped, so that a name sent by a client can neither forge a
+line nor drive the terminal. What a record may hold (ids, sizes, times; never prompt
+text or keys) is decided where it is written.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+LEVELS = ("debug", "info", "warning", "error")
+
+# C0 and C1 controls, DEL, line and paragraph separators, and the marks that turn text round.
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+class OneLine(logging.Formatter):
+    """`time level logger: message`, tracebacks apart, always on one line."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return escape(super().formatMessage(record))
+
+
+def escape(text: str) -> str:
+    """Control characters as `\\xNN` or `\\uNNNN`."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def configure(level: str) -> None:
+    """Send the log of minimsg and its libraries to stderr, from `level` on."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLine())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # One line a request is ours to write, with the id that the client saw.
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)

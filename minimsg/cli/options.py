@@ -1,0 +1,91 @@
+"""Command line flags, made from the settings of `config.py`.
+
+A field with help text becomes `--its-name`, with its default shown and with the
+environment name `MINIMSG_ITS_NAME`. Knows the types that settings have, not what any
+of them means.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import Field, fields
+from pathlib import Path
+from types import NoneType
+from typing import Any, TypeVar, get_args, get_type_hints
+
+import click
+
+C = TypeVar("C")
+R = TypeVar("R")
+
+TYPES: dict[type, click.ParamType[Any]] = {
+    str: click.STRING,
+    int: click.IntRange(min=0),
+    float: click.FloatRange(min=0),
+    bool: click.BOOL,
+    Path: click.Path(path_type=Path, file_okay=False),
+}
+
+
+def options_from(config: type[C]) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Give a command a flag for each field of the dataclass `config` that has help text.
+
+    The command receives the built object under the class's name in lower case:
+    `ServerConfig` arrives as `server_config`.
+    """
+    parameter = re.sub(r"(?<!^)(?=[A-Z])", "_", config.__name__).lower()
+    documented = documented_fields(config)
+
+    def decorate(command: Callable[..., R]) -> Callable[..., R]:
+        @functools.wraps(command)
+        def call(**values: Any) -> R:
+            taken = {field.name: values.pop(field.name) for field in documented}
+            return command(**values, **{parameter: config(**taken)})
+
+        flagged: Callable[..., R] = call
+        for field in reversed(documented):
+            flagged = _option(config, field)(flagged)
+        return flagged
+
+    return decorate
+
+
+def documented_fields(config: type) -> list[Field[Any]]:
+    """The fields that become flags."""
+    return [field for field in fields(config) if field.metadata.get("help")]
+
+
+def flag(field_name: str) -> str:
+    """`max_context` -> `--max-context`."""
+    return "--" + field_name.replace("_", "-")
+
+
+def environment_name(field_name: str) -> str:
+    """`max_context` -> `MINIMSG_MAX_CONTEXT`."""
+    return "MINIMSG_" + field_name.upper()
+
+
+def _option(config: type, field: Field[Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    choices, value_type = field.metadata["choices"], _value_type(config, field.name)
+    return click.option(
+        flag(field.name),
+        field.name,
+        type=click.Choice(choices) if choices else TYPES[value_type],
+        is_flag=value_type is bool,
+        default=field.default,
+        help=field.metadata["help"],
+        show_default=True,
+        envvar=environment_name(field.name),
+        show_envvar=True,
+    )
+
+
+def _value_type(config: type, field_name: str) -> type:
+    """The field's type without `| None`."""
+    annotation = get_type_hints(config)[field_name]
+    types = [t for t in get_args(annotation) if t is not NoneType] or [annotation]
+    assert len(types) == 1, f"{field_name}: one type and None at most"
+    found: type = types[0]
+    return found
