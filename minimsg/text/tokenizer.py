@@ -1,0 +1,176 @@
+"""Text to token ids and back, with control tokens kept apart from text.
+
+A control token is *any* added token of tokenizer.json, special or not: Qwen3's
+`<tool_call>` is not "special" and steers the model all the same. `encode` takes plain
+text and yields no control id, ever (`plain.py` says how); control ids come from
+`control`, and only `prompt/` has a reason to look there.
+
+Knows tokenizer.json and the `tokenizers` library, and its two quirks: a panic of the
+Rust side is no `Exception`, and it takes lone surrogates for a wrong type. Knows no
+templates, requests or streams (`detokenize.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import tokenizers
+from pydantic_core import from_json, to_json
+
+from minimsg.errors import CheckpointError, InternalError, InvalidRequest
+from minimsg.text.plain import for_later_stretches, plain_copy
+from minimsg.text.token_bytes import Decoding, read_decoder
+
+T = TypeVar("T")
+
+
+class TokenizerPanic(Exception):
+    """The Rust side failed; PanicException itself is no `Exception` and would slip through."""
+
+
+@dataclass(frozen=True)
+class ControlToken:
+    """An added token and how it treats the text beside it."""
+
+    text: str
+    id: int
+    is_special: bool = False  # never shown in text
+    strips_left: bool = False  # swallows white space before it
+    strips_right: bool = False
+    is_single_word: bool = False  # is ordinary text where a letter touches it
+    is_normalized: bool = False  # is looked for in normalized text
+
+
+class Tokenizer:
+    """One model's vocabulary. Immutable and safe to share between threads."""
+
+    def __init__(self, description: Mapping[str, Any]) -> None:
+        """`description`: a parsed tokenizer.json. Raises ValueError, KeyError, TypeError."""
+        self.control_tokens = {
+            token.text: token for token in map(_control_token, description.get("added_tokens", []))
+        }
+        self.control: Mapping[str, int] = {t: c.id for t, c in self.control_tokens.items()}
+        self.special_ids = frozenset(c.id for c in self.control_tokens.values() if c.is_special)
+        self._control_ids = frozenset(self.control.values())
+        self._decoding: Decoding = read_decoder(description.get("decoder"))
+        self._tokens = _by_id({**description["model"]["vocab"], **self.control})
+        self._normalizer = description.get("normalizer")
+
+        plain = plain_copy(dict(description), self._control_ids)
+        later = for_later_stretches(plain)
+        self._at_start = _build(plain)
+        self._later = _build(later) if later else self._at_start
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> Self:
+        """The tokenizer.json of a model folder. Raises CheckpointError if it cannot be trusted."""
+        file = folder / "tokenizer.json"
+        expected = "a tokenizer.json of a BPE model, as `tokenizers` writes it"
+        try:
+            return cls(from_json(file.read_bytes()))
+        except FileNotFoundError as error:
+            raise CheckpointError(file, "no such file", expected) from error
+        except KeyError as error:
+            raise CheckpointError(file, f"no field {error}", expected) from error
+        except (ValueError, TypeError, AttributeError, OSError, TokenizerPanic) as error:
+            raise CheckpointError(file, f"{error}", expected) from error
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the highest id that means something."""
+        return len(self._tokens)
+
+    @property
+    def leading_spaces(self) -> int:
+        """Spaces that the start of a decoded text loses, if it has them."""
+        return self._decoding.leading_spaces
+
+    @cached_property
+    def longest_token_bytes(self) -> int:
+        """No ordinary token stands for more bytes than this."""
+        ordinary = set(range(self.vocab_size)) - self._control_ids
+        return max((len(self.token_bytes(id)) for id in ordinary), default=1) or 1
+
+    @property
+    def is_composing(self) -> bool:
+        """Whether the normalizer is NFC: three bytes of text, at worst, become one."""
+        return self._normalizer is not None and self._normalizer.get("type") == "NFC"
+
+    def encode(self, text: str, *, at_start: bool = True) -> list[int]:
+        """Plain text as ids, none of them a control id.
+
+        `at_start`: nothing stands before the text; some tokenizers put a space there.
+        Raises InvalidRequest for text that is not Unicode, InternalError if `tokenizers` fails.
+        """
+        encoder = self._at_start if at_start else self._later
+        try:
+            ids: list[int] = _guarded(lambda: encoder.encode(text, add_special_tokens=False).ids)
+        except TypeError as error:
+            raise InvalidRequest("", "text must not contain lone surrogates") from error
+        except TokenizerPanic as error:
+            raise InternalError(f"the tokenizer failed on a text of {len(text):,} chars") from error
+        if not self._control_ids.isdisjoint(ids):
+            raise InternalError("the tokenizer made a control token of plain text")
+        return ids
+
+    def token_bytes(self, id: int) -> bytes:
+        """The bytes that `id` stands for; none for an id without meaning."""
+        if not 0 <= id < len(self._tokens):
+            return b""
+        return self._decoding.to_bytes(self._tokens[id])
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of `ids`: special tokens left out, U+FFFD for bytes that are not UTF-8."""
+        shown = (id for id in ids if id not in self.special_ids)
+        text = b"".join(map(self.token_bytes, shown)).decode("utf-8", errors="replace")
+        spaces = len(text) - len(text.lstrip(" "))
+        return text[min(spaces, self.leading_spaces) :]
+
+
+def _control_token(added: Mapping[str, Any]) -> ControlToken:
+    text, id = added["content"], added["id"]
+    if not (isinstance(text, str) and text and isinstance(id, int) and id >= 0):
+        raise ValueError(f"an added token {text!r} with id {id!r}")
+    return ControlToken(
+        text=text,
+        id=id,
+        is_special=bool(added.get("special")),
+        strips_left=bool(added.get("lstrip")),
+        strips_right=bool(added.get("rstrip")),
+        is_single_word=bool(added.get("single_word")),
+        is_normalized=bool(added.get("normalized")),
+    )
+
+
+def _by_id(vocabulary: Mapping[str, int]) -> list[str]:
+    """Id -> token, "" where the numbering has a hole."""
+    tokens = [""] * (max(vocabulary.values(), default=-1) + 1)
+    for token, id in vocabulary.items():
+        tokens[id] = token
+    return tokens
+
+
+def _build(description: Mapping[str, Any]) -> tokenizers.Tokenizer:
+    return _guarded(lambda: _from_bytes(to_json(description)))
+
+
+def _from_bytes(data: bytes) -> tokenizers.Tokenizer:
+    try:
+        return tokenizers.Tokenizer.from_buffer(data)
+    except Exception as error:  # `tokenizers` raises the bare class
+        raise ValueError(f"{error}") from error
+
+
+def _guarded(work: Callable[[], T]) -> T:
+    """`work()`, with a panic of the Rust side turned into an `Exception`."""
+    try:
+        return work()
+    except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError):
+        raise
+    except BaseException as panic:
+        raise TokenizerPanic(f"{panic}") from panic
