@@ -7,7 +7,7 @@ between calls, so two engines can share one model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,3 +42,6 @@ class Model(Protocol):
 
     def __call__(self, inputs: Inputs, cache: Sequence[Pages]) -> Tensor:
         """Logits `(S, V)` float32 of `sample_rows`; `cache`, one entry a layer, is mutated."""
+
+    def checkpoint_tensors(self) -> Mapping[str, Tensor]:
+        """Each tensor of a checkpoint by its name there, as the part of a weight it fills."""

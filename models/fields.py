@@ -1,0 +1,109 @@
+"""Reads values of a JSON object by name and type; what does not fit names itself.
+
+Knows nothing of models. `null` counts as absent, as in Hugging Face configs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NoReturn
+
+from minimsg.errors import CheckpointError
+
+LARGEST: Final = sys.float_info.max  # JSON has larger integers, and Python reads Infinity
+MAX_SIZE: Final = 1 << 24  # above any published size; products of three still fit 64 bits
+
+
+class Fields:
+    """A JSON object; every reader raises `CheckpointError` on absence or a wrong type."""
+
+    def __init__(self, data: Mapping[str, object], source: object) -> None:
+        self.data = {key: value for key, value in data.items() if value is not None}
+        self.source = source
+
+    @classmethod
+    def from_file(cls, file: Path) -> Fields:
+        try:
+            data = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise CheckpointError(file, "no such file", "a JSON object") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise CheckpointError(file, str(error), "a JSON object") from error
+        if not isinstance(data, dict):
+            raise CheckpointError(file, f"a {type(data).__name__}", "a JSON object")
+        return cls(data, file)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.data
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self._get(key, default, "a string")
+        return value if isinstance(value, str) else self._refuse(key, "a string")
+
+    def boolean(self, key: str, default: bool) -> bool:
+        value = self._get(key, default, "true or false")
+        return value if isinstance(value, bool) else self._refuse(key, "true or false")
+
+    def integer(
+        self, key: str, default: int | None = None, *, minimum: int = 1, maximum: int = MAX_SIZE
+    ) -> int:
+        expected = f"an integer from {minimum} to {maximum}"
+        value = self._get(key, default, expected)
+        if isinstance(value, int) and type(value) is not bool and minimum <= value <= maximum:
+            return value
+        return self._refuse(key, expected)
+
+    def number(self, key: str, default: float | None = None, *, above: float = 0.0) -> float:
+        expected = f"a finite number above {above:g}"
+        value = self._get(key, default, expected)
+        if isinstance(value, int | float) and type(value) is not bool and above < value <= LARGEST:
+            return float(value)
+        return self._refuse(key, expected)
+
+    def optional_number(self, key: str) -> float | None:
+        return self.number(key) if key in self else None
+
+    def names(self, key: str) -> list[str]:
+        """A list of strings; an empty one if it is absent."""
+        value = self.data.get(key, [])
+        if isinstance(value, list) and all(isinstance(name, str) for name in value):
+            return value
+        return self._refuse(key, "a list of strings")
+
+    def ids(self, key: str, *, vocab_size: int) -> tuple[int, ...]:
+        """A list of token ids, at least one."""
+        return self._as_ids(key, self.data.get(key), vocab_size)
+
+    def lists_of_ids(self, key: str, *, vocab_size: int) -> tuple[tuple[int, ...], ...]:
+        """A list of lists of token ids, at least one."""
+        value = self.data.get(key)
+        if not isinstance(value, list) or not value:
+            return self._refuse(key, "a list of lists of token ids")
+        return tuple(self._as_ids(key, ids, vocab_size) for ids in value)
+
+    def nested(self, key: str) -> Fields:
+        """The object under `key`; an empty one if it is absent."""
+        value = self.data.get(key, {})
+        if not isinstance(value, dict):
+            return self._refuse(key, "an object")
+        return Fields(value, f"{self.source}: {key}")
+
+    def _as_ids(self, key: str, value: object, vocab_size: int) -> tuple[int, ...]:
+        expected = f"token ids, at least one, from 0 to {vocab_size - 1}"
+        if not isinstance(value, list) or not value:
+            return self._refuse(key, expected)
+        if not all(type(id) is int and 0 <= id < vocab_size for id in value):
+            return self._refuse(key, expected)
+        return tuple(value)
+
+    def _get(self, key: str, default: object, expected: str) -> object:
+        value = self.data.get(key, default)
+        if value is None:
+            raise CheckpointError(self.source, f"{key} is missing", expected)
+        return value
+
+    def _refuse(self, key: str, expected: str) -> NoReturn:
+        raise CheckpointError(self.source, f"{key} is {self.data.get(key)!r:.100}", expected)

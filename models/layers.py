@@ -1,0 +1,211 @@
+"""The decoder that the dense families share: embedding, blocks of attention and MLP, head.
+
+Projections that read the same input are one matrix (q, k, v; gate, up): fewer, larger
+operations, which is what a CPU step of few tokens spends its time on. Each module says
+under which names a Hugging Face checkpoint stores its tensors (`checkpoint_tensors`);
+`weights.py` fills them. Knows the kernel contract, no backend.
+
+Rows T are the new tokens of all sequences of a step, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from minimsg.kernels.contract import Backend, Layout, Pages
+from minimsg.models.config import ModelConfig
+from minimsg.models.contract import Inputs, PagedSpec
+from minimsg.models.rope import Rotary, Rotation
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a family uses of the shared decoder's options."""
+
+    attention_input_bias: bool = False  # of q, k and v
+    attention_output_bias: bool = False
+    mlp_bias: bool = False
+    head_norm: bool = False  # query and key heads normalized before they are rotated
+
+
+class Linear(nn.Module):
+    """`x W^T + b`, uninitialized: `(T, in)` to `(T, out)`."""
+
+    def __init__(self, inputs: int, outputs: int, *, bias: bool) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)
+
+    def rows(self, name: str, start: int = 0, stop: int | None = None) -> dict[str, Tensor]:
+        """Output rows `start:stop` as the checkpoint's linear `name`: its weight and bias."""
+        tensors = {f"{name}.weight": self.weight[start:stop]}
+        if self.bias is not None:
+            tensors[f"{name}.bias"] = self.bias[start:stop]
+        return tensors
+
+
+class RMSNorm(nn.Module):
+    """`x / rms(x) * weight` (arXiv 1910.07467), over the last axis."""
+
+    def __init__(self, size: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size))
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.weight.shape, self.weight, self.epsilon)
+
+
+class HeadNorm(nn.Module):
+    """RMSNorm of each query and key head: `(T, Hq + Hkv, D)`, one weight each for all heads."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.query_weight = nn.Parameter(torch.empty(config.head_dim))
+        self.key_weight = nn.Parameter(torch.empty(config.head_dim))
+        self.num_heads, self.epsilon = config.num_heads, config.rms_norm_eps
+
+    def forward(self, heads: Tensor) -> Tensor:
+        heads = F.rms_norm(heads, heads.shape[-1:], eps=self.epsilon)
+        heads[:, : self.num_heads].mul_(self.query_weight)
+        heads[:, self.num_heads :].mul_(self.key_weight)
+        return heads
+
+    def checkpoint_tensors(self) -> dict[str, Tensor]:
+        return {"q_norm.weight": self.query_weight, "k_norm.weight": self.key_weight}
+
+
+class Attention(nn.Module):
+    """Grouped-query attention (arXiv 2305.13245) over pages, with rotary positions."""
+
+    def __init__(
+        self, config: ModelConfig, variant: Variant, backend: Backend, window: int | None
+    ) -> None:
+        super().__init__()
+        self.num_heads, self.num_kv_heads = config.num_heads, config.num_kv_heads
+        self.head_dim, self.scale = config.head_dim, config.head_dim**-0.5
+        self.backend, self.window = backend, window
+        hidden, bias = config.hidden_size, variant.attention_input_bias
+        queries, keys = self.num_heads * self.head_dim, self.num_kv_heads * self.head_dim
+        self.input = Linear(hidden, queries + 2 * keys, bias=bias)
+        self.output = Linear(queries, hidden, bias=variant.attention_output_bias)
+        self.head_norm = HeadNorm(config) if variant.head_norm else None
+
+    def forward(self, x: Tensor, rotation: Rotation, pages: Pages, layout: Layout) -> Tensor:
+        """`(T, hidden)` to `(T, hidden)`; stores the new keys and values in `pages`."""
+        heads = self.input(x).view(len(x), -1, self.head_dim)  # (T, Hq + 2 Hkv, D)
+        rotated, value = heads[:, : -self.num_kv_heads], heads[:, -self.num_kv_heads :]
+        if self.head_norm is not None:
+            rotated = self.head_norm(rotated)
+        rotated = rotation.rotate(rotated)
+        query, key = rotated[:, : self.num_heads], rotated[:, self.num_heads :]
+        attended = self.backend.attention(
+            query, key, value, pages, layout, scale=self.scale, window=self.window
+        )
+        output: Tensor = self.output(attended.view(len(x), -1))
+        return output
+
+    def checkpoint_tensors(self) -> dict[str, Tensor]:
+        queries, keys = self.num_heads * self.head_dim, self.num_kv_heads * self.head_dim
+        return {
+            **self.input.rows("q_proj", 0, queries),
+            **self.input.rows("k_proj", queries, queries + keys),
+            **self.input.rows("v_proj", queries + keys),
+            **self.output.rows("o_proj"),
+            **(self.head_norm.checkpoint_tensors() if self.head_norm is not None else {}),
+        }
+
+
+class MLP(nn.Module):
+    """`down(silu(gate(x)) * up(x))`: SwiGLU (arXiv 2002.05202)."""
+
+    def __init__(self, config: ModelConfig, variant: Variant) -> None:
+        super().__init__()
+        hidden, width, bias = config.hidden_size, config.intermediate_size, variant.mlp_bias
+        self.gate_up = Linear(hidden, 2 * width, bias=bias)
+        self.down = Linear(width, hidden, bias=bias)
+        self.width = width
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate_up = self.gate_up(x)  # (T, 2 * intermediate)
+        output: Tensor = self.down(F.silu(gate_up[:, : self.width]).mul_(gate_up[:, self.width :]))
+        return output
+
+    def checkpoint_tensors(self) -> dict[str, Tensor]:
+        return {
+            **self.gate_up.rows("gate_proj", 0, self.width),
+            **self.gate_up.rows("up_proj", self.width),
+            **self.down.rows("down_proj"),
+        }
+
+
+class DecoderLayer(nn.Module):
+    """Attention, then MLP, each on a normalized input and added to the residual stream."""
+
+    def __init__(
+        self, config: ModelConfig, variant: Variant, backend: Backend, window: int | None
+    ) -> None:
+        super().__init__()
+        self.attention_norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.attention = Attention(config, variant, backend, window)
+        self.mlp_norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.mlp = MLP(config, variant)
+
+    def forward(self, x: Tensor, rotation: Rotation, pages: Pages, layout: Layout) -> Tensor:
+        """Adds to `x` `(T, hidden)` in place and returns it."""
+        x += self.attention(self.attention_norm(x), rotation, pages, layout)
+        x += self.mlp(self.mlp_norm(x))
+        return x
+
+    def checkpoint_tensors(self) -> dict[str, Tensor]:
+        return {
+            "input_layernorm.weight": self.attention_norm.weight,
+            "post_attention_layernorm.weight": self.mlp_norm.weight,
+            **_prefixed("self_attn", self.attention.checkpoint_tensors()),
+            **_prefixed("mlp", self.mlp.checkpoint_tensors()),
+        }
+
+
+class Decoder(nn.Module):
+    """A causal language model; a family is this class with its `Variant`."""
+
+    def __init__(self, config: ModelConfig, backend: Backend, variant: Variant) -> None:
+        super().__init__()
+        self.vocab_size = config.vocab_size
+        self.cache_specs = [PagedSpec(config.num_kv_heads, config.head_dim)] * config.num_layers
+        self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.hidden_size))
+        self.rotary = Rotary(config.rope, config.head_dim)
+        self.layers = nn.ModuleList(
+            DecoderLayer(config, variant, backend, window) for window in config.windows
+        )
+        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        is_tied = config.tie_word_embeddings
+        self.head = None if is_tied else nn.Parameter(torch.empty_like(self.embedding))
+
+    def forward(self, inputs: Inputs, cache: Sequence[Pages]) -> Tensor:
+        x = F.embedding(inputs.ids, self.embedding)  # (T, hidden)
+        rotation = self.rotary(inputs.positions, x.dtype)
+        for layer, pages in zip(self.layers, cache, strict=True):
+            x = layer(x, rotation, pages, inputs.layout)
+        x = self.norm(x[inputs.sample_rows])  # (S, hidden)
+        return F.linear(x, self.embedding if self.head is None else self.head).float()
+
+    def checkpoint_tensors(self) -> dict[str, Tensor]:
+        tensors: dict[str, Tensor] = {"model.embed_tokens.weight": self.embedding}
+        for index, layer in enumerate(cast(Iterable[DecoderLayer], self.layers)):
+            tensors |= _prefixed(f"model.layers.{index}", layer.checkpoint_tensors())
+        tensors["model.norm.weight"] = self.norm.weight
+        return tensors if self.head is None else {**tensors, "lm_head.weight": self.head}
+
+
+def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}

@@ -1,0 +1,119 @@
+"""Loads a model folder: config.json, and safetensors in one file or in shards.
+
+A model says which checkpoint tensors it wants and where each goes; nothing missing,
+nothing unexpected and nothing that is not a number is let through, and no memory is
+taken before the headers agree with the config. Only safetensors is read: pickled
+formats can run code (CVE-2025-32434). A GGUF file is converted first (`gguf.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Final, cast
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from minimsg.errors import CheckpointError
+from minimsg.kernels.contract import Backend
+from minimsg.models import FAMILIES
+from minimsg.models.config import ModelConfig
+from minimsg.models.contract import Model
+from minimsg.models.fields import Fields
+from minimsg.models.parameters import refuse_difference
+from minimsg.models.tensors import TensorHeader, read_header
+
+SINGLE_FILE: Final = "model.safetensors"
+INDEX_FILE: Final = "model.safetensors.index.json"
+PICKLED: Final = (".bin", ".pt", ".pt2", ".pth", ".ckpt")
+FLOAT_FORMATS: Final = ("F64", "F32", "F16", "BF16")  # safetensors' names
+
+
+def load_model(
+    folder: Path, *, dtype: torch.dtype, device: torch.device, backend: Backend
+) -> Model:
+    """The model of `folder`, its weights converted to `dtype` on `device`.
+
+    Raises:
+        CheckpointError: a file is missing or broken, or its tensors are not what the
+            config asks for.
+        UnsupportedModel: see `ModelConfig`.
+    """
+    config = ModelConfig.from_folder(folder)
+    with torch.device("meta"):  # shapes without memory
+        model: Model = import_module(FAMILIES[config.model_type]).Model(config, backend)
+    files = _check(folder, model.checkpoint_tensors(), is_tied=config.tie_word_embeddings)
+    module = cast(nn.Module, model)
+    module.to(dtype).to_empty(device=device).requires_grad_(False).eval()
+    weights = model.checkpoint_tensors()
+    for file, names in files.items():
+        _fill(file, {name: weights[name] for name in names})
+    return model
+
+
+def _check(folder: Path, wanted: Mapping[str, Tensor], *, is_tied: bool) -> dict[Path, list[str]]:
+    """Each file of the checkpoint with the tensors to read from it, all headers compared."""
+    if not wanted:  # a family without weights
+        return {}
+    files = {file: read_header(file) for file in _files(folder)}
+    seen: dict[str, TensorHeader] = {}
+    for file, headers in files.items():
+        for name, header in headers.items():
+            if name in seen:
+                raise CheckpointError(file, f"{name} a second time", "each tensor in one shard")
+            if not _is_spare(name, is_tied):
+                seen[name] = header
+    expected = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
+    refuse_difference(folder, {name: header.shape for name, header in seen.items()}, expected)
+    for name, header in seen.items():
+        if header.dtype not in FLOAT_FORMATS:
+            raise CheckpointError(folder, f"{name} is {header.dtype}", " or ".join(FLOAT_FORMATS))
+    return {file: [name for name in headers if name in seen] for file, headers in files.items()}
+
+
+def _is_spare(name: str, is_tied: bool) -> bool:
+    """Tensors that some exporters write though the config already says it all."""
+    return name.endswith(".rotary_emb.inv_freq") or (is_tied and name == "lm_head.weight")
+
+
+def _files(folder: Path) -> list[Path]:
+    if (folder / SINGLE_FILE).is_file():
+        return [folder / SINGLE_FILE]
+    if (folder / INDEX_FILE).is_file():
+        return _shards(folder / INDEX_FILE)
+    pickled = sorted(file.name for file in folder.iterdir() if file.suffix in PICKLED)
+    seen = f"weights only as {', '.join(pickled)}" if pickled else "no weights"
+    raise CheckpointError(folder, seen, f"{SINGLE_FILE} or {INDEX_FILE}")
+
+
+def _shards(index: Path) -> list[Path]:
+    """The distinct files that an index names, which must lie beside it."""
+    names = set()
+    for name in Fields.from_file(index).nested("weight_map").data.values():
+        if not isinstance(name, str) or Path(name).name != name:
+            raise CheckpointError(index, f"the shard {name!r}", "the name of a file beside it")
+        if not (index.parent / name).is_file():
+            raise CheckpointError(index, f"no shard {name}", "every shard beside the index")
+        names.add(name)
+    return [index.parent / name for name in sorted(names)]
+
+
+def _fill(file: Path, destinations: Mapping[str, Tensor]) -> None:
+    """Copy tensors of `file` into the weights, converting them."""
+    try:
+        with safe_open(file, framework="pt", device="cpu") as tensors:
+            for name, destination in destinations.items():
+                destination.copy_(tensors.get_tensor(name))
+                _refuse_no_numbers(destination, file, name)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(file, str(error), "a complete safetensors file") from error
+
+
+def _refuse_no_numbers(weight: Tensor, file: Path, name: str) -> None:
+    """After the conversion, so that a number too large for the new format is found too."""
+    low, high = torch.aminmax(weight)
+    if not (torch.isfinite(low) and torch.isfinite(high)):
+        raise CheckpointError(file, f"{name} has NaN or infinity in {weight.dtype}", "numbers")

@@ -1,0 +1,66 @@
+"""Drives a model through its paged cache by hand, as the engine does, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from minimsg.kernels.contract import Layout, Pages
+from minimsg.models.contract import Inputs, Model, PagedSpec
+
+PAGE_SIZE = 16
+NUM_PAGES = 64
+
+
+class PagedRun:
+    """Sequences by name over one cache that starts as NaN, their pages in shuffled order."""
+
+    def __init__(self, model: Model, dtype: torch.dtype = torch.float32) -> None:
+        self.model = model
+        shuffled = torch.randperm(NUM_PAGES, generator=torch.Generator().manual_seed(7))
+        self.free: list[int] = shuffled.tolist()
+        self.tables: dict[str, list[int]] = {}
+        self.lengths: dict[str, int] = {}
+        self.cache = [_dirty_pages(spec, dtype) for spec in model.cache_specs]
+
+    def step(self, new: Mapping[str, list[int]]) -> dict[str, Tensor]:
+        """Run new ids of several sequences at once; logits `(t, V)` of each of their tokens."""
+        ids: list[int] = []
+        positions: list[int] = []
+        slots: list[int] = []
+        starts = [0]
+        for name, tokens in new.items():
+            first = self.lengths.get(name, 0)
+            ids += tokens
+            positions += range(first, first + len(tokens))
+            slots += [self._slot(name, first + i) for i in range(len(tokens))]
+            starts.append(len(ids))
+            self.lengths[name] = first + len(tokens)
+        inputs = Inputs(
+            ids=torch.tensor(ids),
+            positions=torch.tensor(positions),
+            sample_rows=torch.arange(len(ids)),
+            layout=self._layout(list(new), starts, slots),
+        )
+        with torch.inference_mode():
+            logits = self.model(inputs, self.cache)
+        return {name: logits[starts[i] : starts[i + 1]] for i, name in enumerate(new)}
+
+    def _slot(self, name: str, position: int) -> int:
+        table = self.tables.setdefault(name, [])
+        if position == len(table) * PAGE_SIZE:
+            table.append(self.free.pop())
+        return table[position // PAGE_SIZE] * PAGE_SIZE + position % PAGE_SIZE
+
+    def _layout(self, names: list[str], starts: list[int], slots: list[int]) -> Layout:
+        longest = max(len(self.tables[name]) for name in names)
+        tables = [self.tables[name] + [0] * (longest - len(self.tables[name])) for name in names]
+        contexts = [self.lengths[name] for name in names]
+        return Layout(starts, contexts, torch.tensor(tables), torch.tensor(slots))
+
+
+def _dirty_pages(spec: PagedSpec, dtype: torch.dtype) -> Pages:
+    shape = (NUM_PAGES, PAGE_SIZE, spec.num_kv_heads, spec.head_dim)
+    return Pages(*(torch.full(shape, torch.nan, dtype=dtype) for _ in range(2)))
