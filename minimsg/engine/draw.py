@@ -11,7 +11,6 @@ Holtzman et al. (arXiv 1904.09751) section 3.1. Equal scores rank by id.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import torch
@@ -45,60 +44,52 @@ def rank(scores: Tensor, width: int) -> tuple[Tensor, Tensor]:
 def draw(scores: Tensor, params: list[SamplingParams], numbers: list[float]) -> list[int]:
     """One id for each row of scores `(R, V)` float32, by inverse CDF at `numbers` (R).
 
-    Tries with the best candidates and sorts the whole vocabulary only for the rows where
-    they do not settle it; the id is the same either way.
+    Looks at the best candidates, and at ever more of them for the rows where they do not
+    settle it; the id is the same however many it takes.
     """
     num_ids = scores.shape[-1]
-    cuts = [p.top_k for p in params if p.top_k < num_ids]
-    width = min(num_ids, max([NUM_CANDIDATES, *(cut + 1 for cut in cuts)]))
-    ids, settled = _draw_among(scores, params, numbers, width)
-    for row in [row for row, is_settled in enumerate(settled) if not is_settled]:
-        again, _ = _draw_among(scores[row, None], [params[row]], [numbers[row]], num_ids)
-        ids[row] = again[0]
-    return ids
+    cuts = [min(each.top_k or num_ids, num_ids) for each in params]
+    width = min(num_ids, max([NUM_CANDIDATES, *(cut + 1 for cut in cuts if cut < num_ids)]))
+    knobs = torch.tensor(
+        [
+            (max(each.temperature, MIN_TEMPERATURE), cut, each.top_p, number)
+            for each, cut, number in zip(params, cuts, numbers, strict=True)
+        ],
+        dtype=torch.float64,
+    )
+    ids, settled = _draw_among(scores, knobs, width)
+    while not settled.all():
+        width = min(num_ids, 16 * width)
+        rows = (~settled).nonzero()[:, 0]
+        ids[rows], settled[rows] = _draw_among(scores[rows.to(scores.device)], knobs[rows], width)
+    return [int(id) for id in ids]
 
 
-@dataclass(frozen=True)
-class _Knobs:
-    """Sampling parameters as columns `(R, 1)`."""
+def _draw_among(scores: Tensor, knobs: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Ids `(R,)` drawn from the `width` best of each row, and whether these were enough to tell.
 
-    temperature: Tensor
-    top_k: Tensor
-    top_p: Tensor
-    number: Tensor
-
-    @classmethod
-    def of(cls, params: list[SamplingParams], numbers: list[float], num_ids: int) -> _Knobs:
-        rows = [
-            (max(p.temperature, MIN_TEMPERATURE), min(p.top_k or num_ids, num_ids), p.top_p, number)
-            for p, number in zip(params, numbers, strict=True)
-        ]
-        return cls(*torch.tensor(rows, dtype=torch.float64).chunk(4, dim=-1))
-
-
-def _draw_among(
-    scores: Tensor, params: list[SamplingParams], numbers: list[float], width: int
-) -> tuple[list[int], list[bool]]:
-    """Ids drawn from the `width` best of each row, and whether these were enough to tell."""
+    `knobs` `(R, 4)` float64: temperature, top-k, top-p, random number. The candidates are
+    enough if what is kept, or the id drawn, ranks above the last of them, of whose equals
+    some may be missing.
+    """
     num_ids = scores.shape[-1]
-    knobs = _Knobs.of(params, numbers, num_ids)
+    temperature, top_k, top_p, number = knobs.chunk(4, dim=-1)
     values, ids = rank(scores, width)
-    cold = knobs.temperature.to(scores.device, scores.dtype)
-    mass = torch.exp((scores - values[:, :1]) / cold).sum(-1, keepdim=True)  # of all ids
+    mass = (scores - values[:, :1]).div_(temperature.to(scores)).exp_().sum(-1, keepdim=True)
     values, ids, mass = values.cpu().double(), ids.cpu(), mass.cpu().double()
 
-    weights = torch.exp((values - values[:, :1]) / knobs.temperature)  # the best one weighs 1
-    weights[torch.arange(width) >= knobs.top_k] = 0
-    mass = torch.where(knobs.top_k < num_ids, weights.sum(-1, keepdim=True), mass)
+    weights = torch.exp((values - values[:, :1]) / temperature)  # the best one weighs 1
+    weights[torch.arange(width) >= top_k] = 0
+    mass = torch.where(top_k < num_ids, weights.sum(-1, keepdim=True), mass)
     cumulative = weights.cumsum(-1)
-    kept = (cumulative - weights < knobs.top_p * mass) & (weights > 0)
-    kept[:, 0] = True  # top_p 0 leaves the likeliest
+    kept = (cumulative - weights < top_p * mass) & (weights > 0)
+    kept[:, 0] = True  # top-p 0 leaves the likeliest
     num_kept = kept.sum(-1, keepdim=True)
-    is_cut = (knobs.top_k < num_ids) | (knobs.top_p < 1)
-    goal = knobs.number * torch.where(is_cut, cumulative.gather(-1, num_kept - 1), mass)
-    index = (cumulative <= goal).sum(-1, keepdim=True)
 
-    num_certain = (values > values[:, -1:]).sum(-1, keepdim=True) if width < num_ids else width
-    settled = torch.where(is_cut, num_kept, index + 1) <= num_certain
+    is_cut = (top_k < num_ids) | (top_p < 1)
+    goal = number * torch.where(is_cut, cumulative.gather(-1, num_kept - 1), mass)
+    index = (cumulative <= goal).sum(-1, keepdim=True)
+    needed = torch.where(is_cut, num_kept, index + 1)
+    settled = (needed <= (values > values[:, -1:]).sum(-1, keepdim=True)) | (width == num_ids)
     chosen = ids.gather(-1, torch.minimum(index, num_kept - 1))
-    return chosen.flatten().tolist(), settled.flatten().tolist()
+    return chosen[:, 0], settled[:, 0]

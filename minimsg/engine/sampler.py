@@ -66,7 +66,8 @@ class Sampler:
         if rows:
             params = [sequences[row].request.sampling for row in rows]
             numbers = [number_of(sequences[row]) for row in rows]
-            for row, id in zip(rows, draw(scores[rows], params, numbers), strict=True):
+            drawable = scores if len(rows) == len(ids) else scores[rows]
+            for row, id in zip(rows, draw(drawable, params, numbers), strict=True):
                 ids[row] = id
         return ids
 

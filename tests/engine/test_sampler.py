@@ -1,0 +1,68 @@
+"""What the sampler adds to drawing: exact greedy, penalties as transformers, log probabilities."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import RepetitionPenaltyLogitsProcessor
+
+from minimsg.engine.sampler import Sampler, penalize
+from minimsg.engine.types import GenerationRequest, Output, SamplingParams, Sequence, Token
+
+
+def sequence(sampling: SamplingParams, ids: list[int] | None = None) -> Sequence:
+    request = GenerationRequest("r", ids or [1], 9, sampling=sampling)
+    return Sequence(request, list(request.prompt_ids))
+
+
+def only(outputs: list[Output]) -> Token:
+    (token,) = outputs
+    assert isinstance(token, Token)
+    return token
+
+
+def test_greedy_takes_the_lowest_of_equal_ids_in_each_row() -> None:
+    logits = torch.tensor([[0.0, 2.0, 2.0, 1.0], [5.0, 5.0, 5.0, 5.0], [-1.0, -3.0, -2.0, -1.0]])
+    outputs = Sampler().sample(logits, [sequence(SamplingParams(temperature=0))] * 3)
+    assert [only(each).id for each in outputs] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("penalty", [0.7, 1.3, 10.0])
+def test_the_repetition_penalty_is_that_of_transformers(penalty: float) -> None:
+    scores = torch.randn(60, generator=torch.Generator().manual_seed(2))
+    scores[5] = 0.0
+    seen = [5, 3, 3, 59, 0]
+    theirs = RepetitionPenaltyLogitsProcessor(penalty)(torch.tensor([seen]), scores[None].clone())
+    penalize(scores, seen, penalty)
+    torch.testing.assert_close(scores, theirs[0])
+
+
+def test_the_penalty_covers_prompt_and_reply_and_leaves_the_logprob_alone() -> None:
+    logits = torch.tensor([[4.0, 3.9, 3.8, 0.0]])
+    penalized = sequence(SamplingParams(temperature=0, repetition_penalty=1.2), [0])
+    penalized.ids.append(1)
+    token = only(Sampler().sample(logits, [penalized])[0])
+    assert token.id == 2
+    assert token.logprob == pytest.approx(float(torch.log_softmax(logits[0], -1)[2]), abs=1e-6)
+
+
+def test_logits_are_left_as_they_were() -> None:
+    logits = torch.randn(2, 30, generator=torch.Generator().manual_seed(2))
+    before = logits.clone()
+    Sampler().sample(logits, [sequence(SamplingParams(seed=1, repetition_penalty=2.0))] * 2)
+    torch.testing.assert_close(logits, before, rtol=0, atol=0)
+
+
+def test_an_impossible_id_has_minus_infinity_and_harms_nobody() -> None:
+    logits = torch.full((1, 300), -torch.inf)
+    logits[0, 17] = 2.0
+    for temperature in (0.0, 1.0):
+        sampling = SamplingParams(temperature=temperature, seed=4, top_logprobs=2)
+        token = only(Sampler().sample(logits, [sequence(sampling)])[0])
+        assert (token.id, token.logprob) == (17, 0.0)
+        assert token.top[0] == (17, 0.0)
+        assert token.top[1][1] == -torch.inf
+
+
+def test_no_rows_give_no_tokens() -> None:
+    assert Sampler().sample(torch.empty(0, 9), []) == []
