@@ -3,7 +3,7 @@
 A name is one of `BUILTIN`, a Hugging Face folder (used in place), a .gguf file, or
 ORG/REPO on the Hugging Face hub. `resolve` only looks, `pull` brings, `ensure` does
 whichever is needed. Files to read next: `store.py` (how a folder becomes whole or not
-at all), `wheel.py` (the default model), `convert.py` (GGUF), `repository.py` (hub),
+at all), `wheel.py` (the default model), `conversion.py` (GGUF), `repository.py` (hub),
 `checkpoint.py` (what is checked). Needs no torch.
 """
 
@@ -20,7 +20,7 @@ from minimsg import builtin
 from minimsg.errors import CheckpointError, ModelNotFound
 from minimsg.hub import repository, store, wheel
 from minimsg.hub.checkpoint import check_folder
-from minimsg.hub.convert import convert
+from minimsg.hub.conversion import convert
 from minimsg.hub.progress import Progress, silent
 from minimsg.hub.store import Manifest, Origin, default_data_dir
 
@@ -37,7 +37,7 @@ __all__ = [
 
 DEFAULT: Final = "smollm2"
 BUILTIN: Final = (DEFAULT, *builtin.WRITERS)
-REPOSITORY: Final = re.compile(r"[\w.-]+/[\w.-]+")
+REPOSITORY: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
 def resolve(name: str, data_dir: Path | None = None) -> Path:
@@ -47,7 +47,7 @@ def resolve(name: str, data_dir: Path | None = None) -> Path:
         ModelNotFound: it is not here; the message says what is and how to get it.
         CheckpointError: its files are not what they were when it was pulled.
     """
-    if name not in BUILTIN and Path(name).is_dir():
+    if _is_local_folder(name):
         check_folder(Path(name))
         return Path(name).resolve()
     target = _place(name, data_dir)
@@ -78,7 +78,7 @@ def pull(
     Raises:
         ModelNotFound, CheckpointError, UnsupportedModel, ConfigError: why it cannot be had.
     """
-    if name not in BUILTIN and Path(name).is_dir():
+    if _is_local_folder(name):
         return resolve(name)
     target = _place(name, data_dir)
     try:
@@ -106,6 +106,11 @@ def list_models(data_dir: Path | None = None) -> list[tuple[Path, Manifest]]:
         except CheckpointError:
             continue
     return found
+
+
+def _is_local_folder(name: str) -> bool:
+    """A built-in name means the built-in model, whatever folder has the same name."""
+    return name != "" and name not in BUILTIN and Path(name).is_dir()
 
 
 def _place(name: str, data_dir: Path | None) -> Path:

@@ -1,8 +1,9 @@
 """A model repository on the Hugging Face hub, through the `huggingface_hub` library.
 
-The library downloads into its own cache, which resumes what was interrupted and is
-shared with other programs; the files are then linked (or copied, on another disk) into
-the model's folder. Only what serving needs is fetched, and the hub's SHA-256 of every
+The library downloads into its own cache, which is shared with other programs: it takes
+up a broken transfer where it stopped, and a pull that was interrupted keeps the files
+that were complete. They are then linked (or copied, to another disk) into the model's
+folder. Only what serving needs is fetched, and the hub's SHA-256 of every
 large file is compared with what arrived. Needs the extra `[hub]`.
 """
 

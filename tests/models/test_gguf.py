@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 
 from minimsg.errors import CheckpointError, UnsupportedModel
-from minimsg.hub.convert import convert
+from minimsg.hub.conversion import convert
 from minimsg.hub.progress import silent
 from minimsg.models.gguf import GGUF
 from minimsg.models.gguf_config import config_from_gguf
