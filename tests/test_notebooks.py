@@ -1,0 +1,28 @@
+"""Every notebook runs from top to bottom on the built-in model, without an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("default")  # of Jupyter's own machinery
+def test_the_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import jupytext
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("MINIMSG_DATA_DIR", str(tmp_path))
+    notebook = jupytext.read(path)
+    NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    printed = [
+        output.text
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "stream" and output.name == "stdout"
+    ]
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert len(printed) == len(code), "every cell shows something"
