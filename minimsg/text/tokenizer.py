@@ -13,20 +13,22 @@ templates, requests or streams (`detokenize.py`).
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import tokenizers
 from pydantic_core import from_json, to_json
 
 from minimsg.errors import CheckpointError, InternalError, InvalidRequest
 from minimsg.text.plain import for_later_stretches, plain_copy
-from minimsg.text.token_bytes import Decoding, read_decoder
+from minimsg.text.token_bytes import SPACE_MARK, Decoding, read_decoder
 
 T = TypeVar("T")
+NFC_SHRINKS: Final = 3  # three Hangul letters, nine bytes, become one of three bytes
 
 
 class TokenizerPanic(Exception):
@@ -59,7 +61,7 @@ class Tokenizer:
         self._control_ids = frozenset(self.control.values())
         self._decoding: Decoding = read_decoder(description.get("decoder"))
         self._tokens = _by_id({**description["model"]["vocab"], **self.control})
-        self._normalizer = description.get("normalizer")
+        self._normalizers = _normalizers(description.get("normalizer"))
 
         plain = plain_copy(dict(description), self._control_ids)
         later = for_later_stretches(plain)
@@ -96,10 +98,15 @@ class Tokenizer:
         ordinary = set(range(self.vocab_size)) - self._control_ids
         return max((len(self.token_bytes(id)) for id in ordinary), default=1) or 1
 
-    @property
-    def is_composing(self) -> bool:
-        """Whether the normalizer is NFC: three bytes of text, at worst, become one."""
-        return self._normalizer is not None and self._normalizer.get("type") == "NFC"
+    def fewest_tokens(self, text: str) -> int:
+        """A number of ids that `text` has at least, told without encoding it."""
+        num_bytes = len(text.encode())
+        if self._normalizers - {"NFC", "Prepend"}:
+            return 0  # it may remove anything
+        # Unicode promises that what is in NFC stays as it is in every later version.
+        if "NFC" in self._normalizers and not unicodedata.is_normalized("NFC", text):
+            num_bytes //= NFC_SHRINKS
+        return -(-num_bytes // self.longest_token_bytes)
 
     def encode(self, text: str, *, at_start: bool = True) -> list[int]:
         """Plain text as ids, none of them a control id.
@@ -153,6 +160,16 @@ def _by_id(vocabulary: Mapping[str, int]) -> list[str]:
     for token, id in vocabulary.items():
         tokens[id] = token
     return tokens
+
+
+def _normalizers(step: object) -> frozenset[str]:
+    """The kinds of normalizers, less the one that only writes spaces as U+2581."""
+    if not isinstance(step, dict):
+        return frozenset()
+    if step.get("type") == "Sequence":
+        return frozenset().union(*map(_normalizers, step["normalizers"]))
+    is_space_mark = step.get("pattern") == {"String": " "} and step.get("content") == SPACE_MARK
+    return frozenset() if is_space_mark else frozenset({str(step.get("type"))})
 
 
 def _build(description: Mapping[str, Any]) -> tokenizers.Tokenizer:

@@ -1,0 +1,86 @@
+"""A rendered prompt, cut at its control tokens, as token ids.
+
+The genuine tokenizer, given the whole text, cuts it at control tokens and encodes each
+stretch between on its own. So does this, with cuts where the *template* wrote a control
+token: the ids are those of the whole text wherever no value holds a control string.
+Added tokens may swallow white space beside them or want no letter beside them; those
+flags are honoured. Knows pieces and a tokenizer, no templates and no requests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from minimsg.prompt.marks import Piece
+from minimsg.text.tokenizer import ControlToken, Tokenizer
+
+# Unicode's White_Space, which is what the Rust side strips; Python's differs in U+001C-1F.
+WHITE_SPACE: Final = (
+    "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007"
+    "\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+
+
+def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[int]:
+    """The ids of `pieces`: plain, control, plain, ..., plain. Raises RequestError."""
+    ids: list[int] = []
+    stretches = stretches_of(pieces, tokenizer)
+    for place, piece in enumerate(stretches):
+        if piece.is_control:
+            ids.append(tokenizer.control[piece.text])
+        elif piece.text:
+            ids += tokenizer.encode(piece.text, at_start=place == 0)
+    return ids
+
+
+def fewest_tokens(pieces: Sequence[Piece], tokenizer: Tokenizer) -> int:
+    """A number of tokens that `pieces` have at least, told without encoding them."""
+    return sum(
+        1 if piece.is_control else tokenizer.fewest_tokens(piece.text)
+        for piece in stretches_of(pieces, tokenizer)
+    )
+
+
+def stretches_of(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[Piece]:
+    """`pieces` as the flags of the control tokens among them leave them."""
+    settled = _with_single_words_settled(pieces, tokenizer)
+    tokens = [tokenizer.control_tokens[p.text] if p.is_control else None for p in settled]
+    return [
+        piece if piece.is_control else Piece(_stripped(piece.text, before, after), False)
+        for piece, before, after in zip(settled, [None, *tokens], [*tokens[1:], None], strict=False)
+    ]
+
+
+def _stripped(text: str, before: ControlToken | None, after: ControlToken | None) -> str:
+    if before is not None and before.strips_right:
+        text = text.lstrip(WHITE_SPACE)
+    if after is not None and after.strips_left:
+        text = text.rstrip(WHITE_SPACE)
+    return text
+
+
+def _with_single_words_settled(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[Piece]:
+    """A single-word token beside a letter is text, and joins the text around it."""
+    if not any(token.is_single_word for token in tokenizer.control_tokens.values()):
+        return list(pieces)
+    filled = [piece for piece in pieces if piece.text]
+    befores = ["", *(piece.text for piece in filled)]
+    afters = [*(piece.text for piece in filled[1:]), ""]
+    marked = [
+        (piece.is_control and not _is_inside_word(piece, before, after, tokenizer), piece.text)
+        for piece, before, after in zip(filled, befores, afters, strict=False)
+    ]
+    settled = [Piece("", False)]
+    for is_control, run in groupby(marked, key=lambda mark: mark[0]):
+        texts = [text for _, text in run]
+        settled += [Piece(t, True) for t in texts] if is_control else [Piece("".join(texts), False)]
+    return settled if len(settled) == 1 or settled[1].is_control else settled[1:]
+
+
+def _is_inside_word(piece: Piece, before: str, after: str, tokenizer: Tokenizer) -> bool:
+    if not tokenizer.control_tokens[piece.text].is_single_word:
+        return False
+    return bool(re.search(r"\w\Z", before) or re.match(r"\w", after))

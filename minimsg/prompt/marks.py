@@ -1,0 +1,90 @@
+"""Markers: how a control token that the template wrote is told from one that a user wrote.
+
+A prompt must be cut at the template's control tokens and nowhere else, and searching the
+rendered text cannot tell them apart: a user may write `<|im_end|>`, write half of it
+beside the template's other half, or name a tool parameter `think` that the template puts
+between `<` and `>`. So the *template's own literals* are changed, once, when it is
+compiled: each control string in them becomes a marker, two lone surrogates that stand
+for its number. Rendered text is then cut at markers, and whatever else it holds is plain
+text. No filter makes a surrogate, and no value may hold one (`render.py` refuses it, as
+JSON in UTF-8 cannot even say it), so no user can write a marker, by no detour.
+
+Markers, not placeholders in the users' text, because then no value has to be searched,
+masked and restored, and because joins and filters cannot undo it. The price: a template
+that looks for `</think>` in a turn does not find the user's, since its own `</think>` is
+a marker now. That is the point.
+
+Some templates compose a control token around a role, `'<|' + message.role + '|>'`. A
+role is no user's text; `Role` says so, and `rewrite.py` has such a composition marked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from minimsg.errors import TemplateError
+
+ROLES: Final = ("system", "user", "assistant", "tool")
+_MARKER: Final = re.compile("([\ud800-\udbff][\udc00-\udfff])")
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+class Role(str):
+    """The role of a message: written by this code, never by a user."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of a rendered prompt: one control token, or plain text (maybe empty)."""
+
+    text: str
+    is_control: bool
+
+
+class Marks:
+    """The markers of one vocabulary's control strings."""
+
+    def __init__(self, controls: Collection[str]) -> None:
+        assert len(controls) <= 1 << 20, "two surrogates count to a million"
+        self._controls = sorted(controls)
+        # tokenizers takes the leftmost match, and of several there the longest
+        longest_first = sorted(controls, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+        self._markers = {control: _marker(n) for n, control in enumerate(self._controls)}
+        self._around_roles = [
+            (control[: found.start()], control[found.end() :])
+            for control in self._controls
+            for role in ROLES
+            for found in re.finditer(role, control)
+        ]
+
+    def mark(self, text: str) -> str:
+        """`text` of the template, its control strings replaced by their markers."""
+        return self._pattern.sub(lambda found: self._markers[found[0]], text)
+
+    def composes(self, left: str, right: str) -> bool:
+        """Whether a role between `left` and `right` makes a control string."""
+        return any(left.endswith(a) and right.startswith(b) for a, b in self._around_roles)
+
+    def split(self, text: str) -> list[Piece]:
+        """Rendered text as plain, control, plain, ..., plain. Raises TemplateError."""
+        parts = _MARKER.split(text)
+        if any(SURROGATE.search(part) for part in parts[::2]):
+            raise TemplateError("cuts one of its own control tokens in two")
+        return [
+            Piece(self._control(part), True) if n % 2 else Piece(part, False)
+            for n, part in enumerate(parts)
+        ]
+
+    def _control(self, marker: str) -> str:
+        number = (ord(marker[0]) - 0xD800) * 1024 + ord(marker[1]) - 0xDC00
+        return self._controls[number]
+
+
+def _marker(number: int) -> str:
+    return chr(0xD800 + number // 1024) + chr(0xDC00 + number % 1024)
