@@ -21,8 +21,10 @@ from typing import Final
 from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
+from minimsg.models.config import ModelConfig
 from minimsg.models.parameters import Shape, parameter_shapes
 from minimsg.models.tensors import TensorHeader, write_safetensors
+from minimsg.text.token_bytes import BYTE_ALPHABET
 
 CONTROL_TOKENS: Final = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 END_OF_TEXT, TURN_START, TURN_END = range(256, 259)
@@ -65,7 +67,7 @@ SPREAD: Final = 0.125 * 3**0.5  # uniform, standard deviation 1 / sqrt(hidden_si
 
 def write_tiny(folder: Path) -> None:
     """Fill `folder` with the tiny model; every byte is the same on every machine."""
-    shapes = parameter_shapes(TINY_CONFIG, folder)
+    shapes = parameter_shapes(ModelConfig.from_dict(TINY_CONFIG))
     headers = {name: TensorHeader("F32", shape) for name, shape in shapes.items()}
     write_safetensors(folder / "model.safetensors", headers, _random_weights(shapes))
     _write_chat_files(folder, TINY_CONFIG)
@@ -101,25 +103,13 @@ WRITERS: Final[Mapping[str, Callable[[Path], None]]] = {
 
 def byte_tokenizer() -> Tokenizer:
     """Byte b is id b; the control tokens follow."""
-    vocabulary = {char: byte for byte, char in enumerate(_byte_chars())}
-    tokenizer = Tokenizer(BPE(vocabulary, []))
+    tokenizer = Tokenizer(BPE(dict(BYTE_ALPHABET), []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(
         [AddedToken(token, special=True, normalized=False) for token in CONTROL_TOKENS]
     )
     return tokenizer
-
-
-def _byte_chars() -> Iterator[str]:
-    """The character that byte-level BPE writes for each byte (GPT-2, `bytes_to_unicode`).
-
-    Printable ones stand for themselves, the others follow from U+0100 on.
-    """
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = iter(range(0x100, 0x200))
-    for byte in range(256):
-        yield chr(byte if byte in printable else next(others))
 
 
 def _random_weights(shapes: Mapping[str, Shape]) -> Iterator[tuple[str, memoryview]]:

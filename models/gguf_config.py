@@ -19,6 +19,8 @@ from typing import Final
 import numpy as np
 
 from minimsg.errors import CheckpointError, UnsupportedModel
+from minimsg.models.config import MAX_LAYERS
+from minimsg.models.fields import MAX_SIZE
 from minimsg.models.gguf import GGUF, Value
 from minimsg.models.gguf_weights import ROPE_DIVISORS
 
@@ -96,14 +98,14 @@ class _Fields:
         self.read.add(full)
         return self.metadata.get(full)
 
-    def integer(self, key: str, default: int | None = None) -> int:
+    def integer(self, key: str, default: int | None = None, maximum: int = MAX_SIZE) -> int:
         value = self.get(key)
         if isinstance(value, list) and value and value.count(value[0]) == len(value):
             value = value[0]  # one for each layer, all the same
         if value is None and default is not None:
             return default
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise self.error(key, value, "a positive integer")
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= maximum:
+            raise self.error(key, value, f"an integer from 1 to {maximum:,}")
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -148,7 +150,7 @@ def _sizes(fields: _Fields, file: GGUF) -> dict[str, object]:
         "vocab_size": embedding.shape[0],
         "hidden_size": hidden,
         "intermediate_size": fields.integer("feed_forward_length"),
-        "num_hidden_layers": fields.integer("block_count"),
+        "num_hidden_layers": fields.integer("block_count", maximum=MAX_LAYERS),
         "num_attention_heads": num_heads,
         "num_key_value_heads": fields.integer("attention.head_count_kv", num_heads),
         "head_dim": head_dim,

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from minimsg.models.config import ModelConfig
 from minimsg.models.gguf import GGUF
 from minimsg.models.parameters import Shape, parameter_shapes, refuse_difference
 
@@ -50,7 +51,7 @@ def tensors_from_gguf(
         CheckpointError: a weight is missing, too many, or of another shape than the
             config gives it.
     """
-    shapes = parameter_shapes(config, file.path)
+    shapes = parameter_shapes(ModelConfig.from_dict(config))
     sources = {_source(name): shape for name, shape in shapes.items()}
     seen = {info.name: info.shape for info in file.tensors.values() if info.name != ROPE_DIVISORS}
     refuse_difference(file.path, seen, sources)

@@ -1,73 +1,41 @@
 """The names and shapes of every weight that a config asks for, without torch.
 
 A checkpoint is complete if it holds exactly these. Read when a model is pulled or
-converted, before anything is allocated; `weights.py` checks again when it loads.
-Knows the dense families (`llama`, `qwen2`, `qwen3`); names are Hugging Face's.
+converted, before anything is allocated; `weights.py` asks the model itself when it
+loads. Knows the dense families; names are Hugging Face's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from minimsg.errors import CheckpointError, UnsupportedModel
+from minimsg.models.config import ModelConfig
 
 Shape: TypeAlias = tuple[int, ...]
 
-MAX_SIZE: Final = 1 << 24
-MAX_LAYERS: Final = 1024  # far above any model, far below what would fill the memory with names
+DENSE: Final = frozenset({"llama", "qwen2", "qwen3"})
 
 
-@dataclass(frozen=True)
-class Biases:
-    """Which projections of a layer have a bias, and whether heads are normalized."""
-
-    qkv: bool = False
-    attention_output: bool = False
-    mlp: bool = False
-    head_norm: bool = False
-
-
-def parameter_shapes(config: Mapping[str, object], file: object) -> dict[str, Shape]:
+def parameter_shapes(config: ModelConfig) -> dict[str, Shape]:
     """The shape of each weight, by name, in the order of the forward pass.
 
     `lm_head.weight` is among them unless the config ties it to the embedding.
 
     Raises:
-        UnsupportedModel: the family is none of ours.
-        CheckpointError: `file`, which the config came from, lacks a size or gives it wrongly.
+        UnsupportedModel: the family is not a dense one.
     """
-
-    def size(key: str, default: int | None = None) -> int:
-        value = config.get(key)
-        if value is None and default is not None:
-            return default
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_SIZE:
-            raise CheckpointError(
-                file, f"{key} is {value!r:.40}", f"a number from 1 to {MAX_SIZE:,}"
-            )
-        return value
-
-    biases = _biases(config, file)
-    hidden, vocab = size("hidden_size"), size("vocab_size")
-    num_heads = size("num_attention_heads")
-    num_kv_heads = size("num_key_value_heads", num_heads)
-    head_dim = size("head_dim", hidden // num_heads)
-    layer = _attention_shapes(biases, hidden, num_heads * head_dim, num_kv_heads * head_dim)
-    if biases.head_norm:
-        layer |= {"self_attn.q_norm.weight": (head_dim,), "self_attn.k_norm.weight": (head_dim,)}
-    layer |= _mlp_shapes(biases, hidden, size("intermediate_size"))
-
-    shapes: dict[str, Shape] = {"model.embed_tokens.weight": (vocab, hidden)}
-    num_layers = size("num_hidden_layers")
-    if num_layers > MAX_LAYERS:
-        raise CheckpointError(file, f"{num_layers:,} layers", f"at most {MAX_LAYERS:,}")
-    for i in range(num_layers):
+    if config.model_type not in DENSE:
+        raise UnsupportedModel(f"model_type {config.model_type!r}; dense: {', '.join(DENSE)}")
+    hidden = config.hidden_size
+    layer = _attention_shapes(config) | _mlp_shapes(config)
+    shapes: dict[str, Shape] = {"model.embed_tokens.weight": (config.vocab_size, hidden)}
+    for i in range(config.num_layers):
         shapes |= {f"model.layers.{i}.{name}": shape for name, shape in layer.items()}
     shapes["model.norm.weight"] = (hidden,)
-    if not config.get("tie_word_embeddings", False):
-        shapes["lm_head.weight"] = (vocab, hidden)
+    if not config.tie_word_embeddings:
+        shapes["lm_head.weight"] = (config.vocab_size, hidden)
     return shapes
 
 
@@ -86,40 +54,31 @@ def refuse_difference(
             raise CheckpointError(file, f"{name} has shape {list(seen[name])}", f"{list(shape)}")
 
 
-def _biases(config: Mapping[str, object], file: object) -> Biases:
-    attention = bool(config.get("attention_bias", False))
-    match config.get("model_type"):
-        case "llama":
-            return Biases(attention, attention, mlp=bool(config.get("mlp_bias", False)))
-        case "qwen2":
-            return Biases(qkv=True)
-        case "qwen3":
-            return Biases(attention, attention, head_norm=True)
-        case other:
-            raise UnsupportedModel(f"{file}: model_type {other!r}; known: llama, qwen2, qwen3")
-
-
-def _attention_shapes(biases: Biases, hidden: int, query: int, key: int) -> dict[str, Shape]:
+def _attention_shapes(config: ModelConfig) -> dict[str, Shape]:
+    hidden, head_dim = config.hidden_size, config.head_dim
+    query, key = config.num_heads * head_dim, config.num_kv_heads * head_dim
+    has_bias = config.attention_bias and config.model_type != "qwen2"
     shapes: dict[str, Shape] = {"input_layernorm.weight": (hidden,)}
     for name, size in (("q_proj", query), ("k_proj", key), ("v_proj", key)):
         shapes[f"self_attn.{name}.weight"] = (size, hidden)
-        if biases.qkv:
+        if has_bias or config.model_type == "qwen2":
             shapes[f"self_attn.{name}.bias"] = (size,)
     shapes["self_attn.o_proj.weight"] = (hidden, query)
-    if biases.attention_output:
+    if has_bias:
         shapes["self_attn.o_proj.bias"] = (hidden,)
+    if config.model_type == "qwen3":
+        for name in ("q_norm", "k_norm"):
+            shapes[f"self_attn.{name}.weight"] = (head_dim,)
     return shapes
 
 
-def _mlp_shapes(biases: Biases, hidden: int, intermediate: int) -> dict[str, Shape]:
+def _mlp_shapes(config: ModelConfig) -> dict[str, Shape]:
+    hidden, inner = config.hidden_size, config.intermediate_size
     shapes: dict[str, Shape] = {"post_attention_layernorm.weight": (hidden,)}
-    for name, rows, columns in (
-        ("gate_proj", intermediate, hidden),
-        ("up_proj", intermediate, hidden),
-        ("down_proj", hidden, intermediate),
-    ):
+    matrices = {"gate_proj": (inner, hidden), "up_proj": (inner, hidden)}
+    for name, (rows, columns) in (matrices | {"down_proj": (hidden, inner)}).items():
         shapes[f"mlp.{name}.weight"] = (rows, columns)
-        if biases.mlp:
+        if config.mlp_bias and config.model_type == "llama":
             shapes[f"mlp.{name}.bias"] = (rows,)
     return shapes
 

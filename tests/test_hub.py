@@ -299,7 +299,7 @@ class TestLocalFolder:
     def test_an_index_that_leads_elsewhere_is_refused(self, folder: Path) -> None:
         index = {"weight_map": {"lm_head.weight": "../model.safetensors"}}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-        with pytest.raises(CheckpointError, match="no weight_map of file names"):
+        with pytest.raises(CheckpointError, match=r"the shard '\.\./model\.safetensors'"):
             hub.resolve(str(folder))
 
     def test_pickled_weights_are_refused(self, folder: Path) -> None:
@@ -312,14 +312,14 @@ class TestLocalFolder:
     @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
     def test_a_missing_file_is_named(self, name: str, folder: Path) -> None:
         (folder / name).unlink()
-        with pytest.raises(CheckpointError, match=f"{name}: missing"):
+        with pytest.raises(CheckpointError, match=f"{name}: (missing|no such file)"):
             hub.resolve(str(folder))
 
     @pytest.mark.parametrize(
         ("change", "words"),
         [
-            ({"num_hidden_layers": 3}, r"lacks model\.layers\.2\..* and 9 more"),
-            ({"num_hidden_layers": 1}, r"also holds model\.layers\.1\."),
+            ({"num_hidden_layers": 3, "layer_types": None}, r"lacks model\.layers\.2\..* and 9 more"),
+            ({"num_hidden_layers": 1, "layer_types": None}, r"also holds model\.layers\.1\."),
             ({"intermediate_size": 256}, r"expected \[256, 256\]"),
             ({"vocab_size": "many"}, "vocab_size is 'many'"),
         ],
@@ -594,7 +594,8 @@ class TestHubRepository:
         self, fake: FakeHub, data_dir: Path
     ) -> None:
         config = json.loads(fake.files["config.json"])
-        fake.files["config.json"] = json.dumps(config | {"num_hidden_layers": 5}).encode()
+        change = {"num_hidden_layers": 5, "layer_types": None}
+        fake.files["config.json"] = json.dumps(config | change).encode()
         code, output = self.pull(fake, data_dir)
         assert code == 2
         assert "lacks model.layers.2." in output.replace("\n", "")

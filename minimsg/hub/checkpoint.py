@@ -8,42 +8,36 @@ refused, not skipped.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from minimsg.errors import CheckpointError
-from minimsg.models.parameters import parameter_shapes, refuse_difference
+from minimsg.models.config import ModelConfig
+from minimsg.models.fields import Fields
+from minimsg.models.parameters import DENSE, parameter_shapes, refuse_difference
 from minimsg.models.tensors import TensorHeader, read_header
 
 INDEX: Final = "model.safetensors.index.json"
 PICKLES: Final = ("*.bin", "*.pt", "*.pth", "*.pt2", "*.ckpt")
-WEIGHTLESS: Final = {"scripted"}
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> ModelConfig:
     """Refuse a folder that could not be served.
 
     Raises:
         CheckpointError: a file is missing, broken, or does not fit the config.
-        UnsupportedModel: a model family that is not ours.
+        UnsupportedModel: a model family or a setting that is not ours.
     """
-    config = read_config(folder)
-    read_json(folder / "tokenizer.json", expected="the tokenizer in the `tokenizers` format")
-    if config.get("model_type") in WEIGHTLESS:
-        return
-    expected = parameter_shapes(config, folder / "config.json")
-    seen = {name: header.shape for name, header in tensor_headers(folder).items()}
-    for name in seen.keys() - expected.keys():
-        if _is_redundant(name):
-            del seen[name]
-    refuse_difference(folder, seen, expected)
-
-
-def read_config(folder: Path) -> Mapping[str, object]:
-    """config.json as it is."""
-    return read_json(folder / "config.json", expected="a Hugging Face model folder")
+    config = ModelConfig.from_folder(folder)
+    Fields.from_file(folder / "tokenizer.json")
+    if config.script is None:
+        seen = {name: header.shape for name, header in tensor_headers(folder).items()}
+        if config.model_type in DENSE:
+            needed = {
+                name: shape for name, shape in seen.items() if not _is_redundant(name, config)
+            }
+            refuse_difference(folder, needed, parameter_shapes(config))
+    return config
 
 
 def tensor_headers(folder: Path) -> dict[str, TensorHeader]:
@@ -55,9 +49,10 @@ def tensor_headers(folder: Path) -> dict[str, TensorHeader]:
     index = folder / INDEX
     if not index.is_file():
         return read_header(_single_file(folder))
-    places = read_json(index, expected="the shard of each tensor").get("weight_map")
-    if not isinstance(places, dict) or not all(_is_plain_name(shard) for shard in places.values()):
-        raise CheckpointError(index, "no weight_map of file names", "the shard of each tensor")
+    places = {
+        name: _plain_name(index, shard)
+        for name, shard in Fields.from_file(index).nested("weight_map").data.items()
+    }
     headers: dict[str, TensorHeader] = {}
     for shard in sorted(set(places.values())):
         if not (folder / shard).is_file():
@@ -71,19 +66,6 @@ def tensor_headers(folder: Path) -> dict[str, TensorHeader]:
     return headers
 
 
-def read_json(file: Path, *, expected: str) -> Mapping[str, object]:
-    """A JSON object from a file; `expected` says what it should have been."""
-    try:
-        data = json.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(file, "missing", expected) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(file, f"unreadable ({error!s:.80})", expected) from None
-    if not isinstance(data, dict):
-        raise CheckpointError(file, f"a JSON {type(data).__name__}", expected)
-    return data
-
-
 def _single_file(folder: Path) -> Path:
     file = folder / "model.safetensors"
     if file.is_file():
@@ -93,11 +75,14 @@ def _single_file(folder: Path) -> Path:
     raise CheckpointError(file, seen, f"model.safetensors, or shards with {INDEX}")
 
 
-def _is_plain_name(shard: object) -> bool:
-    """A file of the folder itself, not a path that leads elsewhere."""
-    return isinstance(shard, str) and Path(shard).name == shard and shard not in ("", ".", "..")
+def _plain_name(index: Path, shard: object) -> str:
+    """A file beside the index, not a path that leads elsewhere."""
+    if not isinstance(shard, str) or Path(shard).name != shard:
+        raise CheckpointError(index, f"the shard {shard!r}", "the name of a file beside it")
+    return shard
 
 
-def _is_redundant(name: str) -> bool:
+def _is_redundant(name: str, config: ModelConfig) -> bool:
     """What some checkpoints hold beside the weights: a tied head, tables of the rotation."""
-    return name == "lm_head.weight" or name.endswith("rotary_emb.inv_freq")
+    is_tied_head = config.tie_word_embeddings and name == "lm_head.weight"
+    return is_tied_head or name.endswith(".rotary_emb.inv_freq")

@@ -219,9 +219,12 @@ class TestConfig:
             ({"extra": {"blk.0.odd.weight": np.ones(4, np.float32)}}, "holds blk.0.odd.weight"),
             ({"without": ["token_embd.weight"]}, "no tensor token_embd.weight"),
             ({"metadata": {"qwen3.feed_forward_length": 1024}}, r"expected \[1024, 256\]"),
-            ({"metadata": {"qwen3.block_count": 2**31 - 1}}, "num_hidden_layers is 2147483647"),
-            ({"metadata": {"qwen3.block_count": 5000}}, "5,000 layers; expected at most 1,024"),
-            ({"metadata": {"qwen3.embedding_length": -1}}, "is -1; expected a positive integer"),
+            ({"metadata": {"qwen3.block_count": 2**31 - 1}}, "block_count is 2147483647"),
+            (
+                {"metadata": {"qwen3.block_count": 5000}},
+                "block_count is 5000; expected an integer from 1 to 1,024",
+            ),
+            ({"metadata": {"qwen3.embedding_length": -1}}, "is -1; expected an integer"),
         ],
     )
     def test_weights_that_do_not_fit_the_metadata_are_refused(
