@@ -1,0 +1,152 @@
+"""The server as a whole: routes, life and death.
+
+`make_app` joins model, engine thread and settings into an aiohttp application;
+`serve` runs it until a signal, lets running replies finish, and says how it ended.
+Knows when things begin and end; what happens to a request is in `messages.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from aiohttp import web
+
+from minimsg.config import ServerConfig
+from minimsg.engine.worker import EngineWorker
+from minimsg.errors import ConfigError
+from minimsg.limits import LIMITS
+from minimsg.prompt.chat import ChatModel
+from minimsg.server.count_tokens import count_tokens
+from minimsg.server.health import describe, health, live, ready
+from minimsg.server.messages import create_message
+from minimsg.server.middleware import add_headers, observe
+from minimsg.server.models import get_model, list_models
+from minimsg.server.state import SERVER, Server
+
+logger = logging.getLogger(__name__)
+
+ROUTES: Final = [
+    web.get("/", describe),
+    *(web.post(f"{prefix}/messages", create_message) for prefix in ("/v1", "")),
+    *(web.post(f"{prefix}/messages/count_tokens", count_tokens) for prefix in ("/v1", "")),
+    *(web.get(f"{prefix}/models", list_models) for prefix in ("/v1", "")),
+    *(web.get(f"{prefix}/models/{{id:.+}}", get_model) for prefix in ("/v1", "")),
+    web.get("/health", health),
+    web.get("/health/live", live),
+    web.get("/health/ready", ready),
+]  # clients whose base URL already ends in /v1 leave it out
+
+EXIT_OK, EXIT_ENGINE, EXIT_INTERRUPTED = 0, 70, 130
+FAREWELL_S: Final = 2.0  # to send an error to every stream that is cut
+
+
+def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web.Application:
+    """The application; it starts the worker when it starts and stops it when it ends."""
+    app = web.Application(middlewares=[observe], client_max_size=LIMITS.body_bytes)
+    app[SERVER] = Server(chat, worker, config)
+    app.add_routes(ROUTES)
+    app.on_response_prepare.append(add_headers)
+    app.on_shutdown.append(_cut_replies)
+    app.cleanup_ctx.append(_run_engine)
+    return app
+
+
+def make_runner(app: web.Application) -> web.AppRunner:
+    """The application behind aiohttp's server, set up as the handlers expect it."""
+    return web.AppRunner(
+        app,
+        handler_cancellation=True,  # a client that leaves ends its handler
+        auto_decompress=False,  # `body.py` does, and counts
+        access_log=None,  # `middleware.py` has its own
+        shutdown_timeout=FAREWELL_S,
+    )
+
+
+async def serve(app: web.Application, config: ServerConfig, on_ready: Callable[[str], None]) -> int:
+    """Run until SIGTERM or Ctrl-C, then drain; `on_ready` is told the base URL.
+
+    Returns the exit code: 0, 130 after Ctrl-C, 70 if the engine died. Raises ConfigError.
+    """
+    runner = make_runner(app)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, config.host, config.port).start()
+        except OSError as error:
+            raise ConfigError(
+                f"cannot listen on {config.host}:{config.port}: {error.strerror}"
+            ) from error
+        with _signals() as received:
+            on_ready(_base_url(runner))
+            return await _run(app[SERVER], received)
+    finally:
+        await runner.cleanup()
+
+
+async def _run(server: Server, received: asyncio.Queue[int]) -> int:
+    while server.worker.is_alive:
+        try:
+            number = await asyncio.wait_for(received.get(), timeout=0.5)
+        except TimeoutError:
+            continue
+        await _drain(server, received)
+        return EXIT_INTERRUPTED if number == signal.SIGINT else EXIT_OK
+    logger.critical("the engine thread has died; the server ends")
+    await asyncio.sleep(FAREWELL_S)  # health says 503 and open streams get their error
+    return EXIT_ENGINE
+
+
+async def _drain(server: Server, received: asyncio.Queue[int]) -> None:
+    """Take no new work, wait for what runs: until it is done, late, or a second signal comes."""
+    server.is_draining = True
+    logger.info("shutting down; %d requests are being answered", server.num_requests)
+    done = asyncio.create_task(server.until_idle())
+    again = asyncio.create_task(received.get())
+    await asyncio.wait(
+        {done, again},
+        timeout=server.config.drain_timeout_s,
+        return_when=asyncio.FIRST_COMPLETED,
+    )
+    done.cancel()
+    again.cancel()
+
+
+@contextmanager
+def _signals() -> Iterator[asyncio.Queue[int]]:
+    """SIGTERM and SIGINT as items of a queue."""
+    received: asyncio.Queue[int] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def receive(number: int, frame: object) -> None:
+        loop.call_soon_threadsafe(received.put_nowait, number)
+
+    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _base_url(runner: web.AppRunner) -> str:
+    host, port = runner.addresses[0][:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def _run_engine(app: web.Application) -> AsyncIterator[None]:
+    server = app[SERVER]
+    server.worker.start()
+    yield
+    await server.pool.close()
+
+
+async def _cut_replies(app: web.Application) -> None:
+    """End what still runs; the handlers then have `FAREWELL_S` to say so."""
+    server = app[SERVER]
+    server.is_draining = True
+    await asyncio.to_thread(server.worker.stop)

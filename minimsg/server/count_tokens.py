@@ -1,0 +1,24 @@
+"""POST /v1/messages/count_tokens: how long the prompt of a request would be.
+
+The same functions as for a reply read, check, render and tokenize it, so the number is
+that request's `usage.input_tokens`, always.
+"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from minimsg.server.body import read_body
+from minimsg.server.prepare import count_prompt
+from minimsg.server.respond import ignored_header, json_response
+from minimsg.server.state import SERVER
+
+
+async def count_tokens(request: web.Request) -> web.Response:
+    """Answer `{"input_tokens": n}`. Raises RequestError."""
+    server = request.app[SERVER]
+    server.check_can_answer()
+    counted = await server.pool.run(count_prompt, await read_body(request))
+    return json_response(
+        {"input_tokens": counted.input_tokens}, headers=ignored_header(counted.ignored)
+    )

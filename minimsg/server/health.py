@@ -1,0 +1,54 @@
+"""GET /health, /health/live, /health/ready, and / : is it up, and what is it.
+
+Live: the engine thread runs and its heartbeat is fresh (a dead engine is never 200).
+Ready: live and not shutting down. /health answers with both and with the engine's own
+figures, and has the status of ready.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from aiohttp import web
+
+from minimsg import __version__
+from minimsg.server.respond import json_response
+from minimsg.server.state import SERVER
+
+
+async def health(request: web.Request) -> web.Response:
+    """Everything: 200 if ready, else 503."""
+    server = request.app[SERVER]
+    state = {
+        "live": server.is_live,
+        "ready": server.is_ready,
+        "requests": server.num_requests,
+        "heartbeat_age_s": round(server.worker.heartbeat_age_s, 3),
+        "engine": asdict(server.worker.stats()),
+    }
+    return json_response(state, status=200 if server.is_ready else 503)
+
+
+async def live(request: web.Request) -> web.Response:
+    """200 while the engine works, else 503: restart me."""
+    is_live = request.app[SERVER].is_live
+    return json_response({"live": is_live}, status=200 if is_live else 503)
+
+
+async def ready(request: web.Request) -> web.Response:
+    """200 while new requests are taken, else 503: send them elsewhere."""
+    is_ready = request.app[SERVER].is_ready
+    return json_response({"ready": is_ready}, status=200 if is_ready else 503)
+
+
+async def describe(request: web.Request) -> web.Response:
+    """What answers here, for people with a browser and clients that probe with HEAD."""
+    routes = [
+        f"{route.method} {route.resource.canonical}"
+        for route in request.app.router.routes()
+        if route.resource is not None and route.method != "HEAD"
+    ]
+    name = request.app[SERVER].chat.name
+    return json_response(
+        {"name": "minimsg", "version": __version__, "model": name, "routes": routes}
+    )

@@ -1,0 +1,69 @@
+"""Around every request: its id, its error in the envelope, its line in the log.
+
+Knows nothing of what the handlers do. Log lines hold ids, routes, statuses and times,
+never a path or a word that a client sent.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from minimsg import __version__
+from minimsg.errors import InvalidRequest, MethodNotAllowed, NotFound, RequestError
+from minimsg.protocol.message import new_id
+from minimsg.server.respond import as_request_error, error_response
+from minimsg.server.state import REQUEST_ID, SERVER
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+CLIENT_LEFT = 499  # what proxies log for a client that did not wait
+
+
+@web.middleware
+async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Give the request an id, count it while it runs, log it when it ends."""
+    request[REQUEST_ID] = new_id("req_")
+    started, status = time.monotonic(), CLIENT_LEFT
+    try:
+        with request.app[SERVER].answering():
+            response = await answer(request, handler)
+        status = response.status
+        return response
+    finally:
+        resource = request.match_info.route.resource
+        route = resource.canonical if resource else "unknown route"
+        seconds = time.monotonic() - started
+        logger.info("%s %s %d %.3f s", request[REQUEST_ID], route, status, seconds)
+
+
+async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The handler's response, or its failure in the envelope."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        return error_response(_from_aiohttp(error), request[REQUEST_ID])
+    except ConnectionError:  # nobody is left to be told
+        raise
+    except Exception as error:
+        request_id = request[REQUEST_ID]
+        return error_response(as_request_error(error, request_id), request_id)
+
+
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Signal: what every response carries, whoever made it."""
+    response.headers["request-id"] = request[REQUEST_ID]
+    response.headers["server"] = f"minimsg/{__version__}"
+
+
+def _from_aiohttp(error: web.HTTPException) -> RequestError:
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        return MethodNotAllowed("Method Not Allowed", headers={"allow": error.headers["allow"]})
+    if isinstance(error, web.HTTPNotFound):
+        return NotFound("Not found; GET / lists the routes.")
+    return InvalidRequest("", error.reason)

@@ -1,0 +1,112 @@
+"""Where bodies are prepared: small ones in a thread, big ones in a process.
+
+A big body would hold Python's lock against the event loop and the engine for seconds,
+and a thread cannot be stopped. A process can: work that is cancelled or late ends with
+its process, and the next body gets a new one. Requests and results cross as bytes and
+JSON over pipes (`prepare_process.py` is the other end), never as pickles.
+Invariant: a process is idle, or owned by exactly one running `_in_process`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar, cast
+
+from minimsg.errors import InternalError, Overloaded, RequestTimeout
+from minimsg.limits import LIMITS
+from minimsg.server.prepare import Counted, Prepared, Served
+from minimsg.server.prepare_process import REPLY, Failure
+
+NUM_THREADS: Final = 2
+NUM_PROCESSES: Final = 2
+MAX_BIG_BODIES: Final = 16  # at once; half a gigabyte of them
+
+R = TypeVar("R", Prepared, Counted)
+
+
+class PreparePool:
+    """Runs the functions of `prepare.py` beside the event loop; processes start when needed."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._threads = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="prepare")
+        self._slots = asyncio.Semaphore(NUM_PROCESSES)
+        self._idle: list[Process] = []
+        self._num_big = 0
+
+    async def run(self, work: Callable[[bytes, Served], R], body: bytes) -> R:
+        """What `work` makes of `body`. Raises RequestError."""
+        if len(body) > LIMITS.inline_body_bytes:
+            return await self._in_turn(work, body)
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(LIMITS.prepare_timeout_s):
+            return await loop.run_in_executor(self._threads, work, body, self._served)
+
+    async def close(self) -> None:
+        """End every process; what still runs is ended by whoever waits for it."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        while self._idle:
+            await _end(self._idle.pop())
+
+    async def _in_turn(self, work: Callable[[bytes, Served], R], body: bytes) -> R:
+        if self._num_big >= MAX_BIG_BODIES:
+            raise Overloaded("Too many large requests are being read; try again.")
+        self._num_big += 1
+        try:
+            async with self._slots:
+                return await self._in_process(work, body)
+        finally:
+            self._num_big -= 1
+
+    async def _in_process(self, work: Callable[[bytes, Served], R], body: bytes) -> R:
+        process = self._idle.pop() if self._idle else await self._start()
+        is_usable = False
+        try:
+            async with asyncio.timeout(LIMITS.prepare_timeout_s):
+                reply = REPLY.validate_json(await _exchange(process, work.__name__, body))
+            is_usable = True
+        except TimeoutError:
+            limit = LIMITS.prepare_timeout_s
+            raise RequestTimeout(f"Reading the request took longer than {limit:g} s.") from None
+        except (EOFError, ConnectionError) as error:
+            raise InternalError("The request could not be prepared.") from error
+        finally:
+            if is_usable:
+                self._idle.append(process)
+            else:
+                await _end(process)
+        if isinstance(reply, Failure):
+            raise reply.error()
+        return cast("R", reply)  # the other end ran the same function
+
+    async def _start(self) -> Process:
+        served = self._served
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "minimsg.server.prepare_process"),
+            *(str(served.chat.folder), served.chat.name),
+            *(str(served.max_context), str(served.default_max_tokens)),
+            stdin=PIPE,
+            stdout=PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            start_new_session=True,  # Ctrl-C is for the server, which ends its processes itself
+        )
+
+
+async def _exchange(process: Process, work: str, body: bytes) -> bytes:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{work} {len(body)}\n".encode() + body)
+    await process.stdin.drain()
+    size = await process.stdout.readuntil()
+    return await process.stdout.readexactly(int(size))
+
+
+async def _end(process: Process) -> None:
+    if process.returncode is None:
+        process.kill()
+    await process.wait()

@@ -1,0 +1,89 @@
+"""What the handlers of one server share. Two servers in one process share nothing.
+
+Knows the model, the engine thread and the settings, and whether new work may come in;
+the way of a request through them is in `messages.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from aiohttp import web
+
+from minimsg.config import ServerConfig
+from minimsg.engine.types import GenerationRequest
+from minimsg.engine.worker import EngineWorker
+from minimsg.errors import NotImplementedHere, Overloaded
+from minimsg.prompt.chat import ChatModel
+from minimsg.server.pool import PreparePool
+from minimsg.server.prepare import Prepared, Served
+
+# A step computes at most `max_batch_tokens`: seconds on a laptop's CPU, not half a minute.
+MAX_STEP_S: Final = 30.0
+
+
+class Server:
+    """The served model and the state of serving it."""
+
+    def __init__(self, chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> None:
+        self.chat = chat
+        self.worker = worker
+        self.config = config
+        self.max_context = worker.max_context
+        self.pool = PreparePool(Served(chat, self.max_context, config.default_max_tokens))
+        self.is_draining = False
+        self.num_requests = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Count a request for as long as it is being answered."""
+        self.num_requests += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self.num_requests -= 1
+            if self.num_requests == 0:
+                self._idle.set()
+
+    async def until_idle(self) -> None:
+        """Return once no request is being answered."""
+        await self._idle.wait()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the engine thread runs and its last step did not hang."""
+        return self.worker.is_alive and self.worker.heartbeat_age_s < MAX_STEP_S
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a new request would be answered."""
+        return self.is_live and not self.is_draining
+
+    def check_can_answer(self) -> None:
+        """Raise for work that must not begin. Raises NotImplementedHere, Overloaded."""
+        if self.chat.template is None:
+            raise NotImplementedHere(
+                f"The model {self.chat.name} has no chat template: it cannot answer messages."
+            )
+        if self.is_draining:
+            raise Overloaded("The server is shutting down.")
+
+    def generation(self, request_id: str, prepared: Prepared) -> GenerationRequest:
+        """`prepared` as the engine takes it."""
+        return GenerationRequest(
+            id=request_id,
+            prompt_ids=prepared.prompt_ids,
+            max_tokens=prepared.max_tokens,
+            end_ids=self.chat.end_ids,
+            sampling=prepared.sampling,
+        )
+
+
+SERVER: Final = web.AppKey("server", Server)
+REQUEST_ID: Final = web.RequestKey("request_id", str)
