@@ -134,6 +134,19 @@ class Engine:
             for request_id in unfinished:
                 self.cancel(request_id)
 
+    def run(self, request: GenerationRequest) -> tuple[list[Token], Finish]:
+        """One request to its end. Raises `InvalidRequest`, or `GenerationFailed` with the cause."""
+        said = [each for step in self.steps(request) for each in step.outputs]
+        tokens = [
+            each for each in said if isinstance(each, Token) and each.request_id == request.id
+        ]
+        (finish,) = (
+            each for each in said if isinstance(each, Finish) and each.request_id == request.id
+        )
+        if finish.reason is FinishReason.ERROR:
+            raise GenerationFailed(finish.error)
+        return tokens, finish
+
     def generate(
         self,
         prompt_ids: Ids[int],
@@ -144,18 +157,13 @@ class Engine:
     ) -> list[Token]:
         """The tokens of one prompt, the end id included; greedy unless told otherwise.
 
-        Raises `InvalidRequest`, and `GenerationFailed` with the engine's cause.
+        Raises what `run` raises.
         """
         request = GenerationRequest(
             secrets.token_hex(8), prompt_ids, max_tokens, end_ids=end_ids, sampling=sampling
         )
-        said = [each for step in self.steps(request) for each in step.outputs]
-        own = [each for each in said if each.request_id == request.id]
-        *tokens, finish = own
-        assert isinstance(finish, Finish)
-        if finish.reason is FinishReason.ERROR:
-            raise GenerationFailed(finish.error)
-        return [token for token in tokens if isinstance(token, Token)]
+        tokens, _ = self.run(request)
+        return tokens
 
     def _fail(self, batch: Batch, error: Exception) -> list[Output]:
         logger.exception("a step of %d sequences failed", len(batch.request_ids))

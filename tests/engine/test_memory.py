@@ -91,6 +91,8 @@ def test_a_window_that_ends_inside_a_page_gets_that_page() -> None:
         EngineConfig(max_context=0),
         EngineConfig(num_pages=0),
         EngineConfig(kv_memory="700kB"),
+        EngineConfig(max_batch_tokens=0),
+        EngineConfig(max_sequences=0),
     ],
 )
 def test_settings_that_cannot_be_met_are_refused(config: EngineConfig) -> None:

@@ -1,0 +1,194 @@
+"""From a model folder to an engine, and from a model's name to something that answers.
+
+`load_engine` decides number format, device, kernel and threads, and logs each decision.
+`load` is the face of the library: text in, text out, on the same tokenizer, template,
+engine and detokenizer as the server, without its thread. Importing this module imports
+no torch. Next: `engine/engine.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from minimsg import hub
+from minimsg.config import EngineConfig
+from minimsg.engine.types import FinishReason, GenerationRequest, SamplingParams, Step, Token
+from minimsg.errors import ConfigError
+from minimsg.hub.extras import require
+from minimsg.models.config import ModelConfig
+from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.render import Prompt, render
+from minimsg.protocol.request import PromptRequest
+from minimsg.text.detokenize import Detokenizer
+
+if TYPE_CHECKING:
+    import torch
+
+    from minimsg.engine.engine import Engine
+
+logger = logging.getLogger("minimsg")
+
+Messages = Items[Mapping[str, object]]
+
+
+def load(
+    name: str = hub.DEFAULT, *, data_dir: Path | None = None, **settings: str | int | None
+) -> TextEngine:
+    """The model `name`, pulled if need be, ready to generate. `settings` are `EngineConfig`'s.
+
+    Raises `ConfigError` on an unknown setting or if torch is not installed, and what
+    `hub.ensure` and `load_engine` raise.
+    """
+    known = [each.name for each in fields(EngineConfig)]
+    for setting in settings:
+        if setting not in known:
+            raise ConfigError(f"no setting is called {setting!r}; there are {', '.join(known)}")
+    require("torch", extra="engine", purpose="to run a model")
+    folder = hub.ensure(name, data_dir)
+    config = replace(EngineConfig(), **settings)  # type: ignore[arg-type]
+    return TextEngine(load_engine(folder, config), ChatModel.open(folder, name))
+
+
+def load_engine(folder: Path, config: EngineConfig) -> Engine:
+    """An engine for the model in `folder`. Sets torch's threads, for the whole process.
+
+    Raises `ConfigError`, `CheckpointError`, `UnsupportedModel`, `KernelUnavailable`.
+    """
+    require("torch", extra="engine", purpose="to run a model")
+    import torch
+
+    from minimsg import kernels
+    from minimsg.engine.engine import Engine
+    from minimsg.models.weights import load_model
+
+    device = choose_device(config.device)
+    dtype = choose_dtype(config.dtype, device)
+    if config.threads is not None:
+        if config.threads < 1:
+            raise ConfigError(f"threads is {config.threads}; at least 1 is needed")
+        torch.set_num_threads(config.threads)
+    model_config = ModelConfig.from_folder(folder)
+    backend = kernels.choose(
+        device=device, dtype=dtype, head_dim=model_config.head_dim, name=config.kernel
+    )
+    model = load_model(folder, dtype=dtype, device=device, backend=backend)
+    logger.info("%s in %s on %s, %d CPU threads", folder, dtype, device, torch.get_num_threads())
+    window = model_config.max_context
+    return Engine(model, config, max_context=window, dtype=dtype, device=device)
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` is CUDA where there is one, else the CPU. Raises `ConfigError`.
+
+    MPS runs when asked for: only the reference kernel knows it, and the CPU's is faster.
+    """
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch asserts that it was built for it
+        raise ConfigError(f"device {name!r} cannot be used: {error}") from error
+    return device
+
+
+def choose_dtype(name: str, device: torch.device) -> torch.dtype:
+    """`auto` is bfloat16 where the device multiplies it in hardware, else float32."""
+    import torch
+
+    dtypes = {each: getattr(torch, each) for each in ("float32", "bfloat16", "float16")}
+    if name == "auto":
+        name = "bfloat16" if has_bfloat16(device) else "float32"
+    if name not in dtypes:
+        raise ConfigError(f"dtype {name!r} is unknown; there are auto, {', '.join(dtypes)}")
+    dtype: torch.dtype = dtypes[name]
+    return dtype
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether the device has bfloat16 in hardware, as far as torch tells."""
+    import torch
+
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type == "cpu" and hasattr(torch.cpu, "get_capabilities"):  # torch 2.9 has it not
+        return any(there for name, there in torch.cpu.get_capabilities().items() if "bf16" in name)
+    return False
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a model said, as text and as tokens, and why it stopped."""
+
+    text: str
+    tokens: list[Token]
+    finish_reason: FinishReason
+
+
+class Options(TypedDict, total=False):
+    """How to answer a prompt; what is left out, or None, is the model's own default."""
+
+    system: str | None
+    max_tokens: int  # if left out: 256
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    seed: int | None  # if left out: another one each time
+
+
+class TextEngine:
+    """An engine with the tokenizer and template of its model. One thread drives it."""
+
+    def __init__(self, engine: Engine, chat: ChatModel) -> None:
+        self.engine = engine
+        self.chat = chat
+
+    def generate(self, prompt: str | Messages, **options: Unpack[Options]) -> Reply:
+        """The reply to a user's words, or to messages `{"role": ..., "content": ...}`.
+
+        Raises `InvalidRequest` and `GenerationFailed`.
+        """
+        request, continues = self._request(prompt, options)
+        tokens, finish = self.engine.run(request)
+        detokenizer = Detokenizer(self.chat.tokenizer, continues=continues)
+        shown = [token.id for token in tokens if token.id not in request.end_ids]
+        text = "".join(detokenizer.push(id) for id in shown) + detokenizer.flush()
+        return Reply(text, tokens, finish.reason)
+
+    def steps(self, prompt: str | Messages, **options: Unpack[Options]) -> Iterator[Step]:
+        """The same reply, one step of the engine at a time; leaving the loop cancels it."""
+        request, _ = self._request(prompt, options)
+        return self.engine.steps(request)
+
+    def _request(self, prompt: str | Messages, options: Options) -> tuple[GenerationRequest, bool]:
+        """The prompt as ids with its sampling, and whether it ends inside the reply."""
+        read = self._read(prompt, options.get("system"))
+        request = GenerationRequest(
+            id=secrets.token_hex(8),
+            prompt_ids=read.ids,
+            max_tokens=options.get("max_tokens", 256),
+            end_ids=self.chat.end_ids,
+            sampling=self._sampling(options),
+        )
+        return request, read.continues
+
+    def _sampling(self, options: Options) -> SamplingParams:
+        keys = {"temperature", "top_p", "top_k", "seed"}
+        given = {key: value for key, value in options.items() if key in keys and value is not None}
+        return replace(self.chat.sampling, **given)  # type: ignore[arg-type]
+
+    def _read(self, prompt: str | Messages, system: str | None) -> Prompt:
+        """Messages through the template; a string is one user turn, or raw text without one."""
+        if isinstance(prompt, str) and self.chat.template is None:
+            return Prompt(self.chat.tokenizer.encode(prompt))
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        data = {"model": self.chat.name, "messages": list(messages), "system": system}
+        return render(PromptRequest.parse(data), self.chat)
