@@ -15,9 +15,10 @@ from time import perf_counter
 import aiohttp
 
 from minimsg.cli import bench_prompts
-from minimsg.cli.bench_report import Level, Sample, summarize
+from minimsg.cli.bench_report import Level, summarize
 from minimsg.cli.bench_settings import LoadSettings
 from minimsg.cli.bench_target import FAILURES, Target, failure_kind
+from minimsg.cli.sample import Sample
 from minimsg.errors import ConfigError
 
 

@@ -9,36 +9,10 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+
+from minimsg.cli.sample import Sample
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One reply as its client saw it. Times are seconds since the request was sent."""
-
-    delta_times_s: list[float]  # when each piece of the reply arrived
-    total_s: float
-    input_tokens: int  # by the server's own usage, as is the next
-    output_tokens: int
-
-    @property
-    def ttft_s(self) -> float:
-        """Time to first token; of an empty reply, to its end."""
-        return self.delta_times_s[0] if self.delta_times_s else self.total_s
-
-    @property
-    def inter_token_s(self) -> float | None:
-        """Mean time between two tokens; None where there are not two."""
-        if self.output_tokens < 2 or len(self.delta_times_s) < 2:
-            return None
-        return (self.delta_times_s[-1] - self.delta_times_s[0]) / (self.output_tokens - 1)
-
-    @property
-    def gaps_s(self) -> list[float]:
-        """Times between neighbouring pieces: a stall shows here and not in the mean."""
-        return [later - earlier for earlier, later in pairwise(self.delta_times_s)]
 
 
 @dataclass(frozen=True)

@@ -7,24 +7,18 @@ redirect followed, no cookie kept. The loop that sends many is in `bench_http.py
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncIterator
 from time import perf_counter
 
 import aiohttp
 
-from minimsg.cli.bench_report import Sample
+from minimsg.cli.sample import JsonObject, RequestFailed, Sample, SampleBuilder, error_type
 from minimsg.protocol import sse
 
 ERROR_BODY_BYTES = 64 * 1024  # of an error response, that much is read
-JsonObject = dict[str, object]
 
 # What a request can end with that is the server's or the network's doing.
 FAILURES = (aiohttp.ClientError, TimeoutError, ValueError)
-
-
-class RequestFailed(ValueError):
-    """A request that got no whole reply; the message is the kind that a report counts."""
 
 
 class Target:
@@ -56,7 +50,7 @@ class Target:
         """Stream one reply and time it. Raises one of FAILURES."""
         body = self._body(text) | {"max_tokens": max_tokens, "stream": True, "temperature": 0}
         start = perf_counter()
-        reply = _Reply()
+        reply = SampleBuilder()
         async with self._post("/v1/messages", body) as response:
             await _raise_for_status(response)
             async for event in _events(response):
@@ -68,44 +62,6 @@ class Target:
 
     def _post(self, path: str, body: JsonObject) -> aiohttp.client._RequestContextManager:
         return self.session.post(self.url + path, json=body, allow_redirects=False)
-
-
-class _Reply:
-    """Folds the events of one reply into a `Sample`."""
-
-    def __init__(self) -> None:
-        self.delta_times_s: list[float] = []
-        self.usage: dict[str, int] = {}
-        self.total_s: float | None = None
-
-    def push(self, event: JsonObject, at_s: float) -> None:
-        match event:
-            case {"type": "message_start", "message": {"usage": usage}}:
-                self._count(usage)
-            case {"type": "content_block_delta"}:
-                self.delta_times_s.append(at_s)
-            case {"type": "message_delta", "usage": usage}:
-                self._count(usage)
-            case {"type": "message_stop"}:
-                self.total_s = at_s
-            case {"type": "error"}:
-                raise RequestFailed(f"error event: {_error_type(event)}")
-
-    def _count(self, usage: object) -> None:
-        """Later counts replace earlier ones; absent and null ones do not."""
-        if isinstance(usage, dict):
-            self.usage |= {name: n for name, n in usage.items() if isinstance(n, int)}
-
-    def sample(self) -> Sample:
-        if self.total_s is None:
-            raise RequestFailed("stream ended without message_stop")
-        prompt = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-        return Sample(
-            delta_times_s=self.delta_times_s,
-            total_s=self.total_s,
-            input_tokens=sum(self.usage.get(name, 0) for name in prompt),
-            output_tokens=self.usage.get("output_tokens", 0),
-        )
 
 
 def failure_kind(failure: Exception) -> str:
@@ -140,15 +96,7 @@ async def _raise_for_status(response: aiohttp.ClientResponse) -> None:
         return
     body = await response.content.read(ERROR_BODY_BYTES)
     try:
-        kind = _error_type(json.loads(body))
+        kind = error_type(json.loads(body))
     except ValueError:
         kind = "without an error envelope"
     raise RequestFailed(f"HTTP {response.status} {kind}")
-
-
-def _error_type(envelope: object) -> str:
-    """The type in an error envelope, if it looks like one."""
-    match envelope:
-        case {"error": {"type": str(kind)}} if re.fullmatch(r"\w{1,40}", kind, re.ASCII):
-            return kind
-    return "of unknown type"

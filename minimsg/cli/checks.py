@@ -141,14 +141,15 @@ def models(data_dir: Path | None) -> Iterator[Check]:
             yield Check(f"model {manifest.name}", True, f"{manifest.size / 1e6:.0f} MB, unchanged")
 
 
-def port_is_free(port: int) -> Check:
-    """Nothing listens on the port."""
-    with socket.socket() as listener:
+def port_is_free(port: int, host: str = ServerConfig.host) -> Check:
+    """A server could listen there."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
         if os.name != "nt":  # as a server does; on Windows it would mean something else
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((ServerConfig.host, port))
-        except OSError as error:
-            found = f"{port}: {error.strerror}"
-            return Check("port", False, found, "stop what listens there, or take --port 0")
+            listener.bind((host, port))
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            remedy = "stop what listens there, or choose another --port (0 takes a free one)"
+            return Check("port", False, f"{port}: {why}", remedy)
     return Check("port", True, f"{port} is free")

@@ -1,0 +1,67 @@
+"""Ask a model in this process: the path of a request, without HTTP.
+
+`Asker` is the synchronous face for a terminal. What it calls is what the handler of
+POST /v1/messages calls: `prepare_message`, `Server.generation`, `reply`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from time import perf_counter
+
+from minimsg.cli.sample import JsonObject, Sample, SampleBuilder
+from minimsg.cli.startup import fetch, load_model
+from minimsg.config import EngineConfig, ServerConfig
+from minimsg.server.messages import reply
+from minimsg.server.prepare import prepare_message
+from minimsg.server.state import Server
+
+
+class Asker:
+    """A loaded model and the event loop that its replies run on."""
+
+    def __init__(self, server: Server, runner: asyncio.Runner) -> None:
+        self.server = server
+        self.model = server.chat.name
+        self._runner = runner
+
+    @classmethod
+    @contextmanager
+    def open(cls, name: str, data_dir: Path | None, config: EngineConfig) -> Iterator[Asker]:
+        """Load the model `name` and start its engine; both end with the block."""
+        folder = fetch(name, data_dir)
+        loaded = load_model(name, folder, config, max_queue=1)
+        server = Server(loaded.chat, loaded.worker, ServerConfig())
+        loaded.worker.start()
+        try:
+            with asyncio.Runner() as runner:
+                yield cls(server, runner)
+                runner.run(server.pool.close())
+        finally:
+            loaded.worker.stop()
+
+    def ask(self, body: JsonObject, show: Callable[[str], None]) -> Sample:
+        """Stream the reply to a Messages request into `show`.
+
+        Raises RequestError, GenerationFailed, and KeyboardInterrupt after Ctrl-C has
+        ended the reply.
+        """
+        return self._runner.run(self._ask(body, show))
+
+    async def _ask(self, body: JsonObject, show: Callable[[str], None]) -> Sample:
+        self.server.check_can_answer()
+        start = perf_counter()
+        sample = SampleBuilder()
+        prepared = await self.server.pool.run(prepare_message, json.dumps(body).encode())
+        generation = self.server.generation(f"run_{secrets.token_hex(8)}", prepared)
+        async with aclosing(reply(self.server, generation, prepared.stop_sequences)) as events:
+            async for event in events:
+                sample.push(event, perf_counter() - start)
+                if event["type"] == "content_block_delta":
+                    show(event["delta"]["text"])
+        return sample.sample()

@@ -1,0 +1,136 @@
+"""`minimsg run`: one question, or a chat, at the terminal.
+
+The question goes the way of every request (`server/prepare.py`, `server/messages.py`,
+the engine thread); only HTTP is left out. Conversation and commands are in `chat.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+
+from minimsg.cli.chat import Conversation, Quit, ReplySettings, read_question
+from minimsg.cli.data_dir import data_dir_option
+from minimsg.cli.logs import configure, escape
+from minimsg.cli.options import options_from
+from minimsg.cli.startup import DEFAULT_MODEL
+from minimsg.config import EngineConfig
+from minimsg.errors import GenerationFailed, RequestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from minimsg.cli.asking import Asker
+    from minimsg.cli.sample import Sample
+
+
+@click.command()
+@click.argument("model", default=DEFAULT_MODEL)
+@click.argument("prompt", required=False)
+@options_from(ReplySettings)
+@click.option("--verbose", is_flag=True, help="Show load time and rates.")
+@data_dir_option
+@options_from(EngineConfig)
+def run(
+    model: str,
+    prompt: str | None,
+    reply_settings: ReplySettings,
+    verbose: bool,
+    data_dir: Path | None,
+    engine_config: EngineConfig,
+) -> None:
+    """Ask MODEL one question, or chat with it.
+
+    PROMPT is the question; without it, the standard input is, and at a terminal a chat
+    begins: /help says what it can do.
+
+    \b
+    Examples:
+      minimsg run smollm2 "Why is the sky blue?"
+      cat question.txt | minimsg run
+      minimsg run --verbose --temperature 0
+    """
+    started = perf_counter()
+    from minimsg.cli.asking import Asker  # torch is imported here, and counted
+
+    if prompt is None and not sys.stdin.isatty():
+        prompt = sys.stdin.read()
+    configure("info" if verbose else "warning")
+    with Asker.open(model, data_dir, engine_config) as asker:
+        if verbose:
+            click.echo(f"loaded in {perf_counter() - started:.2f} s", err=True)
+        conversation = Conversation(asker.model, reply_settings)
+        if prompt is not None:
+            _ask(asker, conversation, prompt, verbose)
+        else:
+            _chat(asker, conversation, verbose)
+
+
+def _chat(asker: Asker, conversation: Conversation, verbose: bool) -> None:
+    """Questions and commands until the input ends."""
+    _enable_line_editing()
+    click.echo(f"{conversation.model}; /help says what can be done here")
+    while (line := _next_line()) is not None:
+        try:
+            if line.startswith("/"):
+                click.echo(conversation.command(line))
+            elif line:
+                _ask(asker, conversation, line, verbose)
+        except Quit:
+            return
+        except KeyboardInterrupt:
+            click.echo("(stopped)", err=True)
+        except (RequestError, GenerationFailed) as error:
+            click.echo(error, err=True)
+
+
+def _next_line() -> str | None:
+    """What is typed next; None at the end of the input."""
+    while True:
+        try:
+            return read_question(input)
+        except EOFError:
+            return None
+        except KeyboardInterrupt:
+            click.echo("\n(/quit or Ctrl-D leaves)", err=True)
+
+
+def _ask(asker: Asker, conversation: Conversation, question: str, verbose: bool) -> None:
+    """Print the reply as it comes. What was said before Ctrl-C is kept. Raises RequestError."""
+    said: list[str] = []
+
+    def show(text: str) -> None:
+        said.append(text)
+        sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+        sys.stdout.flush()
+
+    try:
+        sample = asker.ask(conversation.request(question), show)
+    finally:
+        click.echo()
+        conversation.add(question, "".join(said))
+    if verbose:
+        click.echo(rates(sample), err=True)
+
+
+def rates(sample: Sample) -> str:
+    """Prompt and reply in tokens and tokens per second."""
+    prompt = f"prompt: {sample.input_tokens} tokens, {sample.input_tokens / sample.ttft_s:.1f}/s"
+    pace = f", {1 / sample.inter_token_s:.1f}/s" if sample.inter_token_s else ""
+    return f"{prompt}\nreply: {sample.output_tokens} tokens{pace}"
+
+
+def printable(text: str) -> str:
+    """Without control characters: a model must not drive the terminal."""
+    return "".join(char if char in "\n\t" else escape(char) for char in text)
+
+
+def _enable_line_editing() -> None:
+    """Arrow keys and history for `input`, where Python has readline."""
+    try:
+        import readline  # noqa: F401
+    except ImportError:
+        return

@@ -1,0 +1,121 @@
+"""`minimsg serve`: fetch, load, listen, and say how to talk to what listens.
+
+Only the terminal's side: the model is loaded in `startup.py`, the server is
+`server/app.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from importlib.util import find_spec
+
+import click
+
+from minimsg import __version__
+from minimsg.cli.logs import LEVELS, configure
+from minimsg.cli.options import options_from
+from minimsg.cli.startup import DEFAULT_MODEL
+from minimsg.config import EngineConfig, ServerConfig
+from minimsg.errors import ConfigError
+
+QUESTION = "What is the capital of France?"
+ANYWHERE = ("0.0.0.0", "[::]")  # where a server may listen and no client can connect to
+
+
+@click.command()
+@click.argument("model", default=DEFAULT_MODEL)
+@options_from(ServerConfig)
+@options_from(EngineConfig)
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="info",
+    show_default=True,
+    envvar="MINIMSG_LOG_LEVEL",
+    show_envvar=True,
+    help="How much is logged; info is a line for each request.",
+)
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    model: str,
+    server_config: ServerConfig,
+    engine_config: EngineConfig,
+    log_level: str,
+) -> None:
+    """Serve MODEL over the Messages API until Ctrl-C or SIGTERM.
+
+    MODEL is smollm2 (fetched once, 93 MB), tiny or scripted (no download), a Hugging Face
+    folder, a .gguf file, or ORG/REPO.
+
+    \b
+    Examples:
+      minimsg serve
+      minimsg serve ./Qwen3-0.6B --port 9000 --max-context 4096
+      MINIMSG_DTYPE=float32 minimsg serve tiny
+    """
+    configure(log_level)
+    click.echo(f"minimsg {__version__}")
+    _check_port(server_config)
+    from minimsg.cli.startup import fetch, load_model
+
+    folder = fetch(model, server_config.data_dir)
+    loaded = load_model(model, folder, engine_config, server_config.max_queue)
+    click.echo(loaded.facts)
+
+    import asyncio
+
+    from minimsg.server.app import make_app
+    from minimsg.server.app import serve as serve_app
+
+    app = make_app(loaded.chat, loaded.worker, server_config)
+    ctx.exit(
+        asyncio.run(serve_app(app, server_config, lambda url: _announce(url, loaded.chat.name)))
+    )
+
+
+def _check_port(config: ServerConfig) -> None:
+    """Raise ConfigError for an address in use now, not after minutes of fetching."""
+    from minimsg.cli.checks import port_is_free
+
+    check = port_is_free(config.port, config.host)
+    if not check.ok:
+        raise ConfigError(f"cannot listen on {config.host}:{check.found}; {check.remedy}")
+
+
+def _announce(url: str, model: str) -> None:
+    for address in ANYWHERE:
+        url = url.replace(f"//{address}:", "//127.0.0.1:")
+    click.secho(f"ready: {url}", bold=True)
+    click.echo(f"\nAsk it something:\n\n{curl_command(url, model)}\n")
+    hint = "" if find_spec("anthropic") else " (pip install anthropic)"
+    click.echo(f"Or with the SDK{hint}:\n\n{sdk_snippet(url, model)}\n\nCtrl-C stops.\n")
+
+
+def curl_command(url: str, model: str) -> str:
+    """A command that can be pasted into a shell."""
+    body = {
+        "model": model,
+        "max_tokens": 64,
+        "messages": [{"role": "user", "content": QUESTION}],
+    }
+    return (
+        f"curl {url}/v1/messages \\\n"
+        "  -H 'content-type: application/json' -H 'anthropic-version: 2023-06-01' \\\n"
+        f"  -d {shlex.quote(json.dumps(body))}"
+    )
+
+
+def sdk_snippet(url: str, model: str) -> str:
+    """A script that can be pasted into Python."""
+    return f"""\
+from anthropic import Anthropic
+
+client = Anthropic(base_url="{url}", api_key="local")
+message = client.messages.create(
+    model={json.dumps(model)},
+    max_tokens=64,
+    messages=[{{"role": "user", "content": "{QUESTION}"}}],
+)
+print(message.content[0].text)"""

@@ -1,0 +1,156 @@
+"""`minimsg serve` as a user meets it: a process, its terminal, and the lines it says to paste."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from minimsg.builtin import DEFAULT_TAPES
+from minimsg.cli.serve import curl_command, sdk_snippet
+
+MINIMSG = [sys.executable, "-c", "from minimsg.cli.main import main; main()"]
+START_S = 120
+REPLY = DEFAULT_TAPES[0][:64]  # a token of the scripted model is a byte
+
+
+@dataclass
+class Serving:
+    """A running `minimsg serve scripted`, and what it said until it was ready."""
+
+    process: subprocess.Popen[bytes]
+    said: str
+
+    @property
+    def url(self) -> str:
+        found = re.search(r"http://127\.0\.0\.1:\d+", self.said)
+        assert found
+        return found.group()
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    data_dir = tmp_path_factory.mktemp("data")
+    command = [*MINIMSG, "serve", "scripted", "--port", "0", "--data-dir", str(data_dir)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        yield Serving(process, _read_until(process, "Ctrl-C stops."))
+        process.send_signal(signal.SIGTERM)
+        rest, _ = process.communicate(timeout=30)
+        assert process.returncode == 0, rest.decode()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _read_until(process: subprocess.Popen[bytes], end: str) -> str:
+    """What the process says up to `end`; fails if it ends or takes too long."""
+    assert process.stdout is not None
+    said = b""
+    deadline = time.monotonic() + START_S
+    while end.encode() not in said:
+        assert select.select([process.stdout], [], [], deadline - time.monotonic())[0], said
+        data = os.read(process.stdout.fileno(), 4096)
+        assert data, said.decode()
+        said += data
+    return said.decode()
+
+
+def _block(said: str, begin: str, end: str) -> str:
+    """The pasted part: from the line that starts with `begin` up to and with `end`."""
+    start = said.index(f"\n{begin}") + 1
+    return said[start : said.index(end, start) + len(end)]
+
+
+def test_the_terminal_tells_what_was_loaded_and_how(serving: Serving) -> None:
+    for fact in ("scripted", "float32", "cpu", "8192 tokens", "pages"):
+        assert fact in serving.said
+
+
+def test_output_that_is_no_terminal_is_plain(serving: Serving) -> None:
+    assert "\x1b" not in serving.said
+    assert "\r" not in serving.said
+
+
+def test_the_curl_line_works_as_it_stands(serving: Serving) -> None:
+    command = _block(serving.said, "curl ", "}]}'")
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert json.loads(done.stdout)["content"][0]["text"] == REPLY
+
+
+def test_the_sdk_snippet_works_as_it_stands(serving: Serving) -> None:
+    script = _block(serving.said, "from anthropic", ".text)")
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == REPLY + "\n", done.stderr
+
+
+def test_a_port_in_use_is_said_before_anything_is_loaded(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        done = subprocess.run(
+            [*MINIMSG, "serve", "scripted", "--port", port, "--data-dir", str(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 2
+    assert port in done.stderr
+    assert "--port" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_nobody_knows_ends_with_what_there_is(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*MINIMSG, "serve", "no-such-model", "--port", "0", "--data-dir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "no-such-model" in done.stderr
+    assert "smollm2" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_torch_it_says_which_command_adds_it(tmp_path: Path) -> None:
+    script = "import sys; sys.modules['torch'] = None; " + MINIMSG[-1]
+    done = subprocess.run(
+        [sys.executable, "-c", script, "serve", "tiny", "--port", "0", "--data-dir", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "pip install 'minimsg[engine]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("model", ["smollm2", "it's", 'a"b', "Qwen/Qwen3-0.6B"])
+def test_a_model_name_with_quotes_is_still_one_that_can_be_pasted(model: str) -> None:
+    echo = "curl() { printf '%s' \"${@: -1}\"; }\n"
+    done = subprocess.run(
+        ["bash", "-c", echo + curl_command("http://127.0.0.1:1", model)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["model"] == model
+    compile(sdk_snippet("http://127.0.0.1:1", model), "snippet", "exec")
