@@ -22,13 +22,15 @@ from minimsg.hub import repository, store, wheel
 from minimsg.hub.checkpoint import check_folder
 from minimsg.hub.conversion import convert
 from minimsg.hub.progress import Progress, silent
-from minimsg.hub.store import Manifest, Origin, default_data_dir
+from minimsg.hub.store import Manifest, Origin, check, default_data_dir
 
 __all__ = [
     "BUILTIN",
     "Progress",
+    "check",
     "default_data_dir",
     "ensure",
+    "folders",
     "list_models",
     "pull",
     "resolve",
@@ -56,7 +58,7 @@ def resolve(name: str, data_dir: Path | None = None) -> Path:
             raise ModelNotFound(_not_found(name, data_dir))
         return pull(name, data_dir)
     try:
-        store.check(target)
+        check(target)
     except CheckpointError as error:
         cure = f"{error.expected} (`minimsg pull {name}` makes it whole)"
         raise CheckpointError(error.file, error.seen, cure) from None
@@ -82,7 +84,7 @@ def pull(
         return resolve(name)
     target = _place(name, data_dir)
     try:
-        store.check(target, hashes=verify)
+        check(target, hashes=verify)
     except CheckpointError:
         fill = _filler(name, data_dir, progress)
         store.build(target, name if REPOSITORY.fullmatch(name) else target.name, fill)
@@ -97,12 +99,17 @@ def ensure(name: str, data_dir: Path | None = None, progress: Progress = silent)
         return pull(name, data_dir, progress)
 
 
+def folders(data_dir: Path | None = None) -> list[Path]:
+    """The folders of the pulled models, damaged ones included, by name."""
+    return sorted(store.models_dir(data_dir).glob("[!.]*"))
+
+
 def list_models(data_dir: Path | None = None) -> list[tuple[Path, Manifest]]:
     """The folders and manifests of the pulled models, by name; damaged ones are left out."""
     found: list[tuple[Path, Manifest]] = []
-    for folder in sorted(store.models_dir(data_dir).glob("[!.]*")):
+    for folder in folders(data_dir):
         try:
-            found.append((folder, store.check(folder)))
+            found.append((folder, check(folder)))
         except CheckpointError:
             continue
     return found
