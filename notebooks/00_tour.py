@@ -11,10 +11,10 @@
 # %% [markdown]
 # # One request, from bytes to bytes
 #
-# Fourteen stages (numbered here by what they do), each called by hand and printed. The server does the
-# same in `minimsg/server/messages.py`. The model is the built-in `tiny`: random weights, a byte
-# tokenizer, no download; so its words are noise, and every stage is real. Set `MODEL = "smollm2"` for
-# sense.
+# Fourteen stages (numbered here by what they do), each called by hand and printed. The server
+# does the same in `minimsg/server/messages.py`. The model is the built-in `tiny`: random
+# weights, a byte tokenizer, no download; so its words are noise, and every stage is real. Set
+# `MODEL = "smollm2"` for sense.
 
 # %%
 import json
@@ -33,8 +33,8 @@ print(folder.name, sorted(file.name for file in folder.iterdir()))
 
 # %% [markdown]
 # ## Down: bytes to token ids
-# **1, 2. HTTP and protocol.** The body is JSON; validation turns it into types or says what is wrong,
-# and where.
+# **1, 2. HTTP and protocol.** The body is JSON; validation turns it into types or says what is
+# wrong, and where.
 
 # %%
 from minimsg.errors import InvalidRequest
@@ -60,8 +60,8 @@ except InvalidRequest as error:
     print(error.status, error.type, "|", error)
 
 # %% [markdown]
-# **3. Prompt.** The chat template writes the control tokens; what the user wrote stays text, even where
-# it spells one. Below, `<|im_end|>` in the question is ordinary bytes.
+# **3. Prompt.** The chat template writes the control tokens; what the user wrote stays text,
+# even where it spells one. Below, `<|im_end|>` in the question is ordinary bytes.
 
 # %%
 from minimsg.prompt.render import render
@@ -95,8 +95,8 @@ print(generation.sampling, "ends at", [control.get(id, id) for id in generation.
 # ## The heart
 # `Engine.step()` is five lines: schedule, run, sample, commit. Here they are by hand, once.
 #
-# **5. Schedule.** Which tokens of which sequences are computed next, and in which slots of which pages
-# their keys and values go.
+# **5. Schedule.** Which tokens of which sequences are computed next, and in which slots of
+# which pages their keys and values go.
 
 # %%
 batch = engine.scheduler.schedule()
@@ -119,7 +119,8 @@ tokens = engine.sampler.sample(logits, engine.scheduler.sampling(batch))
 print(tokens)
 
 # %% [markdown]
-# **8. Commit.** The id joins its sequence; what is to be said comes back. From here `step()` does all four.
+# **8. Commit.** The id joins its sequence; what is to be said comes back. From here `step()`
+# does all four.
 
 # %%
 outputs = engine.scheduler.commit(batch, tokens)
@@ -132,8 +133,9 @@ print("pages free", engine.pool.num_free, "of", engine.pool.num_pages)
 
 # %% [markdown]
 # ## Up: ids to bytes
-# **9 to 13.** Token to text, text to segments, segments past the stop sequences, segments to events. Each
-# stage has `push` and `flush`, and holds back what it cannot know yet: half a character, half a stop.
+# **9 to 13.** Token to text, text to segments, segments past the stop sequences, segments to
+# events. Each stage has `push` and `flush`, and holds back what it cannot know yet: half a
+# character, half a stop.
 
 # %%
 from minimsg.engine.types import Token
@@ -167,7 +169,8 @@ for event in events:
     print(event)
 
 # %% [markdown]
-# **14. Out.** A stream is the events as frames; a plain answer is their fold. There is one path.
+# **14. Out.** A stream is the events as frames; a plain answer is their fold. There is one
+# path.
 
 # %%
 from minimsg.protocol.sse import encode
