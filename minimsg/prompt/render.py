@@ -71,7 +71,7 @@ def _refuse_absurd(pieces: Sequence[Piece], chat: ChatModel) -> None:
         return
     fewest = fewest_tokens(pieces, chat.tokenizer)
     if fewest > chat.max_context:
-        why = f"prompt is too long: at least {fewest} tokens > {chat.max_context} maximum"
+        why = f"prompt is too long: {fewest} tokens > {chat.max_context} maximum"
         raise InvalidRequest("", why)
 
 
