@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from minimsg.cli.bench_settings import LoadSettings, VersusSettings
+from minimsg.cli.logs import escape
 from minimsg.cli.options import options_from
 
 if TYPE_CHECKING:
@@ -72,11 +74,12 @@ def _load(settings: LoadSettings, console: Console) -> Report:
 
     load_before = load_average()
     measured = asyncio.run(bench_http.measure(settings))
-    console.print(f"{settings.url}, model {measured.model}, prompts {measured.prompt_length}")
+    say = partial(console.print, soft_wrap=True, markup=False)
+    say(f"{settings.url}, model {escape(measured.model)}, prompts {measured.prompt_length}")
     console.print(load_table(measured.levels))
     for level in measured.levels:
         for kind, number in level.errors.items():
-            console.print(f"{level.streams} streams: {number} x {kind}", markup=False)
+            say(f"{level.streams} streams: {number} x {kind}")
     asked = {name: value for name, value in asdict(settings).items() if name != "api_key"}
     return {
         "kind": "server",
@@ -96,12 +99,13 @@ def _versus(load: LoadSettings, settings: VersusSettings, console: Console) -> R
 
     model = load.model or ("tiny" if settings.quick else "smollm2")
     folder = fetch(model, settings.data_dir)
-    findings, head = compare(folder, settings, load.time_limit_s, console.print)
+    say = partial(console.print, soft_wrap=True, markup=False)
+    findings, head = compare(folder, settings, load.time_limit_s, say)
     console.print(versus_table(findings))
     agreement = findings.agreement
-    console.print(f"greedy tokens that agree: {agreement.same} of {agreement.tokens}")
+    say(f"greedy tokens that agree: {agreement.same} of {agreement.tokens}")
     for reason in findings.noise:
-        console.print(f"no verdict: {reason}")
+        say(f"no verdict: {reason}")
     for key, verdict in (findings.verdicts or {}).items():
-        console.print(f"{key}: minimsg is {verdict}")
+        say(f"{key}: minimsg is {verdict}")
     return {"kind": "transformers", "model": model} | findings.as_dict() | head

@@ -30,6 +30,9 @@ class LoadSettings:
     request_timeout_s: float = option(120.0, "Seconds that one reply may take.")
     api_key: str | None = option(None, "Key to send, if the server wants one.")
 
+    def __post_init__(self) -> None:
+        _ = self.levels  # refused now, not after a warm-up
+
     @property
     def levels(self) -> tuple[int, ...]:
         """`streams` as numbers. Raises ConfigError."""

@@ -70,6 +70,8 @@ def failure_kind(failure: Exception) -> str:
         return str(failure)
     if isinstance(failure, TimeoutError):
         return "timeout"
+    if isinstance(failure, aiohttp.ClientConnectorError):
+        return "no connection"
     return "malformed reply" if isinstance(failure, ValueError) else type(failure).__name__
 
 

@@ -7,7 +7,6 @@ import pty
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +20,8 @@ from minimsg.cli.main import main
 from minimsg.cli.run import printable, rates
 from minimsg.cli.sample import Sample
 
-MINIMSG = [sys.executable, "-c", "from minimsg.cli.main import main; main()"]
+from .process import MINIMSG
+
 FIRST, SECOND = DEFAULT_TAPES
 
 

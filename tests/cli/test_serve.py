@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import select
-import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,51 +13,9 @@ import pytest
 from minimsg.builtin import DEFAULT_TAPES
 from minimsg.cli.serve import curl_command, sdk_snippet
 
-MINIMSG = [sys.executable, "-c", "from minimsg.cli.main import main; main()"]
-START_S = 120
+from .process import MINIMSG, Serving
+
 REPLY = DEFAULT_TAPES[0][:64]  # a token of the scripted model is a byte
-
-
-@dataclass
-class Serving:
-    """A running `minimsg serve scripted`, and what it said until it was ready."""
-
-    process: subprocess.Popen[bytes]
-    said: str
-
-    @property
-    def url(self) -> str:
-        found = re.search(r"http://127\.0\.0\.1:\d+", self.said)
-        assert found
-        return found.group()
-
-
-@pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    data_dir = tmp_path_factory.mktemp("data")
-    command = [*MINIMSG, "serve", "scripted", "--port", "0", "--data-dir", str(data_dir)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    try:
-        yield Serving(process, _read_until(process, "Ctrl-C stops."))
-        process.send_signal(signal.SIGTERM)
-        rest, _ = process.communicate(timeout=30)
-        assert process.returncode == 0, rest.decode()
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _read_until(process: subprocess.Popen[bytes], end: str) -> str:
-    """What the process says up to `end`; fails if it ends or takes too long."""
-    assert process.stdout is not None
-    said = b""
-    deadline = time.monotonic() + START_S
-    while end.encode() not in said:
-        assert select.select([process.stdout], [], [], deadline - time.monotonic())[0], said
-        data = os.read(process.stdout.fileno(), 4096)
-        assert data, said.decode()
-        said += data
-    return said.decode()
 
 
 def _block(said: str, begin: str, end: str) -> str:

@@ -1,0 +1,67 @@
+"""`minimsg bench` as a command: tables for a person, JSON for a program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from minimsg.cli.main import main
+
+from .process import Serving
+
+FIGURES = ["decode_1", "decode_8", "decode_16", "prefill_512"]
+
+
+def test_a_running_server_is_measured_with_exact_counts(serving: Serving) -> None:
+    flags = ["--streams", "1,4", "--requests", "4", "--prompt-tokens", "300", "--max-tokens", "8"]
+    result = CliRunner().invoke(main, ["bench", "--url", serving.url, *flags, "--json", "-"])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["settings"]["model"] == "scripted"
+    assert report["prompt_length"] == "calibrated with count_tokens"
+    assert [level["streams"] for level in report["levels"]] == [1, 4]
+    for level in report["levels"]:
+        assert (level["requests"], level["errors"]) == (4, {})
+        assert level["output_tokens"] == 4 * 8
+        assert level["input_tokens"] == pytest.approx(4 * 300, rel=0.1)
+        assert 0 < level["ttft_ms"]["p50"] <= level["ttft_ms"]["p99"]
+    assert "TTFT" in result.stderr, "the table gives way to the JSON"
+
+
+def test_a_key_is_never_in_the_report(serving: Serving, tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    flags = ["--streams", "1", "--requests", "1", "--max-tokens", "2", "--api-key", "sk-secret"]
+    result = CliRunner().invoke(main, ["bench", "--url", serving.url, *flags, "--json", str(file)])
+    assert result.exit_code == 0, result.output
+    assert "sk-secret" not in file.read_text() + result.output
+
+
+@pytest.mark.parametrize("streams", ["0", "1,", "many", "1,2000"])
+def test_a_number_of_streams_that_is_none_is_refused(streams: str) -> None:
+    result = CliRunner().invoke(main, ["bench", "--streams", streams, "--model", "x"])
+    assert result.exit_code == 2
+    assert "1,8,16" in result.output
+
+
+def test_a_quick_comparison_has_the_shape_of_a_real_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIMSG_DATA_DIR", str(tmp_path))
+    flags = ["--vs", "transformers", "--quick", "--dtype", "float32", "--threads", "1"]
+    result = CliRunner().invoke(main, ["bench", *flags, "--json", "-"])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert list(report["ratios"]) == FIGURES
+    assert len(report["rounds"]) == 2
+    for one in report["rounds"]:
+        assert list(one["figures"]) == FIGURES
+        assert one["read_gb_per_s"] > 0
+        for figure in one["figures"].values():
+            assert figure["ratio"] == pytest.approx(figure["ours"] / figure["theirs"])
+    assert report["agreement"] == {"tokens": 16 * 4, "same": 16 * 4}, "float32 agrees exactly"
+    assert report["settings"]["dtype"] == "float32"
+    assert report["versions"]["transformers"]
+    assert "no verdict" in result.stderr or "minimsg is" in result.stderr
