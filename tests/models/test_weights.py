@@ -1,0 +1,241 @@
+"""Checkpoints are loaded whole and as they are, or refused with what is wrong."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from minimsg.errors import CheckpointError, MinimsgError
+from minimsg.kernels import choose
+from minimsg.models.contract import Model
+from minimsg.models.parameters import parameter_shapes
+from minimsg.models.weights import load_model
+
+from .checkpoints import edit_config, save_checkpoint
+
+CPU = torch.device("cpu")
+EMBEDDING = "model.embed_tokens.weight"
+
+
+def load(folder: Path, dtype: torch.dtype = torch.float32) -> Model:
+    return load_model(
+        folder, dtype=dtype, device=CPU, backend=choose(device=CPU, dtype=dtype, head_dim=8)
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_checkpoint(tmp_path, "llama")
+    return tmp_path
+
+
+def tensors_of(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def rewrite(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
+    save_file(tensors, folder / "model.safetensors")
+
+
+def split_in_shards(folder: Path) -> dict[str, str]:
+    """Replace the single file by two shards and their index; returns the weight map."""
+    tensors = tensors_of(folder)
+    (folder / "model.safetensors").unlink()
+    shards = {name: f"model-{number % 2}.safetensors" for number, name in enumerate(tensors)}
+    for shard in set(shards.values()):
+        save_file({n: t for n, t in tensors.items() if shards[n] == shard}, folder / shard)
+    write_index(folder, shards)
+    return shards
+
+
+def write_index(folder: Path, weight_map: object) -> None:
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+
+
+def test_every_tensor_arrives_in_its_part_of_the_fused_weights(folder: Path) -> None:
+    loaded = load(folder).checkpoint_tensors()
+    for name, tensor in tensors_of(folder).items():
+        assert torch.equal(loaded[name], tensor), name
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_weights_are_converted_to_the_format_asked_for(folder: Path, dtype: torch.dtype) -> None:
+    loaded = load(folder, dtype).checkpoint_tensors()
+    assert torch.equal(loaded[EMBEDDING], tensors_of(folder)[EMBEDDING].to(dtype))
+
+
+def test_shards_load_as_the_single_file_does(folder: Path) -> None:
+    expected = tensors_of(folder)
+    split_in_shards(folder)
+    loaded = load(folder).checkpoint_tensors()
+    assert loaded.keys() == expected.keys()
+    assert all(torch.equal(loaded[name], expected[name]) for name in expected)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+@pytest.mark.parametrize("settings", [{}, {"tie_word_embeddings": True, "attention_bias": True}])
+def test_the_torch_free_table_of_weights_is_what_the_model_asks_for(
+    family: str, settings: dict[str, object], tmp_path: Path
+) -> None:
+    save_checkpoint(tmp_path, family, **settings)
+    config = json.loads((tmp_path / "config.json").read_text())
+    tensors = load(tmp_path).checkpoint_tensors()
+    assert parameter_shapes(config, "config.json") == {
+        n: tuple(t.shape) for n, t in tensors.items()
+    }
+
+
+def test_a_copy_of_a_tied_head_and_old_rotary_buffers_are_ignored(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, "llama", tie_word_embeddings=True)
+    tensors = tensors_of(tmp_path)
+    tensors["lm_head.weight"] = tensors[EMBEDDING].clone()
+    tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.zeros(4)
+    rewrite(tmp_path, tensors)
+    assert "lm_head.weight" not in load(tmp_path).checkpoint_tensors()
+
+
+def test_a_missing_tensor_is_named(folder: Path) -> None:
+    tensors = tensors_of(folder)
+    del tensors["model.layers.1.mlp.up_proj.weight"]
+    rewrite(folder, tensors)
+    with pytest.raises(CheckpointError, match=r"model\.layers\.1\.mlp\.up_proj\.weight"):
+        load(folder)
+
+
+def test_an_untied_head_must_be_there(folder: Path) -> None:
+    tensors = tensors_of(folder)
+    del tensors["lm_head.weight"]
+    rewrite(folder, tensors)
+    with pytest.raises(CheckpointError, match=r"lm_head\.weight"):
+        load(folder)
+
+
+def test_an_unexpected_tensor_is_named(folder: Path) -> None:
+    name = "model.layers.0.self_attn.q_norm.weight"
+    rewrite(folder, {**tensors_of(folder), name: torch.ones(8)})
+    with pytest.raises(CheckpointError, match=name):
+        load(folder)
+
+
+def test_a_wrong_shape_is_named_with_both_shapes(folder: Path) -> None:
+    edit_config(folder, {"intermediate_size": 40})
+    with pytest.raises(CheckpointError, match=r"mlp\.\w+_proj\.weight has shape .*48.*40"):
+        load(folder)
+
+
+def test_a_config_that_lies_about_size_takes_no_memory(folder: Path) -> None:
+    edit_config(folder, {"hidden_size": 1 << 23})  # its weights would be hundreds of terabytes
+    with pytest.raises(CheckpointError, match="shape"):
+        load(folder)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+def test_weights_that_are_no_numbers_are_named(folder: Path, bad: float) -> None:
+    tensors = tensors_of(folder)
+    tensors["model.layers.1.mlp.down_proj.weight"][3, 5] = bad
+    rewrite(folder, tensors)
+    with pytest.raises(CheckpointError, match=r"model\.layers\.1\.mlp\.down_proj\.weight"):
+        load(folder)
+
+
+def test_weights_too_large_for_the_format_asked_for_are_named(folder: Path) -> None:
+    tensors = tensors_of(folder)
+    tensors["model.norm.weight"][0] = 1e6
+    rewrite(folder, tensors)
+    load(folder, torch.bfloat16)
+    with pytest.raises(CheckpointError, match=r"model\.norm\.weight.*float16"):
+        load(folder, torch.float16)
+
+
+def test_integers_are_not_taken_for_weights(folder: Path) -> None:
+    tensors = tensors_of(folder)
+    rewrite(folder, {**tensors, EMBEDDING: tensors[EMBEDDING].to(torch.int8)})
+    with pytest.raises(CheckpointError, match=f"{EMBEDDING} is I8"):
+        load(folder)
+
+
+def break_header(folder: Path, changes: dict[str, object]) -> None:
+    """Rewrite entries of the header, keeping the data as they are."""
+    file = folder / "model.safetensors"
+    content = file.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    for name, change in changes.items():
+        header[name] = {**header[name], "data_offsets": change}
+    text = json.dumps(header).encode()
+    file.write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :])
+
+
+@pytest.mark.parametrize("length", [0, 1 << 40, (1 << 63) - 1, (1 << 64) - 1])
+def test_a_header_length_that_lies_is_refused(folder: Path, length: int) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(struct.pack("<Q", length) + file.read_bytes()[8:])
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        load(folder)
+
+
+@pytest.mark.parametrize("offsets", [[0, 1 << 60], [1 << 40, (1 << 40) + 128], [0, 128], [-4, 124]])
+def test_offsets_outside_the_file_or_over_another_tensor_are_refused(
+    folder: Path, offsets: list[int]
+) -> None:
+    break_header(folder, {"model.norm.weight": offsets})
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        load(folder)
+
+
+@pytest.mark.parametrize("kept", [0, 4, 100, -1])
+def test_a_truncated_file_is_refused(folder: Path, kept: int) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.pt2", "model.pth"])
+def test_pickled_weights_are_refused_and_never_opened(folder: Path, name: str) -> None:
+    (folder / "model.safetensors").rename(folder / name)
+    with pytest.raises(CheckpointError, match=rf"only as {name}.*expected model\.safetensors"):
+        load(folder)
+
+
+def test_a_folder_without_weights_says_so(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match="no weights"):
+        load(folder)
+
+
+def test_a_missing_shard_is_named(folder: Path) -> None:
+    split_in_shards(folder)
+    (folder / "model-1.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"no shard model-1\.safetensors"):
+        load(folder)
+
+
+@pytest.mark.parametrize("shard", ["../model.safetensors", "/etc/passwd", "a/b.safetensors", 3, ""])
+def test_an_index_cannot_point_outside_its_folder(folder: Path, shard: object) -> None:
+    weight_map = dict(split_in_shards(folder))
+    write_index(folder, {**weight_map, EMBEDDING: shard})
+    with pytest.raises(CheckpointError, match=r"index\.json"):
+        load(folder)
+
+
+def test_a_tensor_in_two_shards_is_refused(folder: Path) -> None:
+    shards = split_in_shards(folder)
+    other = next(shard for shard in set(shards.values()) if shard != shards[EMBEDDING])
+    doubled = {**load_file(folder / other), EMBEDDING: torch.zeros(128, 32)}
+    save_file(doubled, folder / other)
+    with pytest.raises(CheckpointError, match=f"{EMBEDDING} a second time"):
+        load(folder)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"weight_map": []}', '{"weight_map": {}}'])
+def test_an_index_without_a_map_is_refused(folder: Path, content: str) -> None:
+    split_in_shards(folder)
+    (folder / "model.safetensors.index.json").write_text(content)
+    with pytest.raises(MinimsgError):
+        load(folder)
