@@ -25,10 +25,13 @@ from safetensors.torch import load_file
 from minimsg.errors import CheckpointError, UnsupportedModel
 from minimsg.hub.conversion import convert
 from minimsg.hub.progress import silent
+from minimsg.kernels import choose
 from minimsg.models.gguf import GGUF
 from minimsg.models.gguf_config import config_from_gguf
+from minimsg.models.weights import load_model
 
 from .gguf_files import encode, random_model, raw_gguf, raw_info, raw_string, write_gguf
+from .paged import PagedRun
 
 FAMILIES = ("llama", "qwen2", "qwen3")
 TYPES = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K")
@@ -72,6 +75,23 @@ class TestConversion:
         folder = converted(tmp_path / "model.gguf", tmp_path / "out")
         assert "lm_head.weight" not in load_file(folder / "model.safetensors")
         assert torch.equal(logits_of(folder), logits(model))
+
+    @pytest.mark.parametrize("family", FAMILIES)
+    def test_our_own_model_of_it_computes_the_originals_logits(
+        self, family: str, tmp_path: Path
+    ) -> None:
+        model = random_model(family)
+        write_gguf(tmp_path / "model.gguf", model)
+        folder = converted(tmp_path / "model.gguf", tmp_path / "out")
+        cpu = torch.device("cpu")
+        backend = choose(device=cpu, dtype=torch.float32, head_dim=32)
+        ours = load_model(folder, dtype=torch.float32, device=cpu, backend=backend)
+        ids = list(range(200))
+        with torch.no_grad():
+            expected = model(torch.tensor([ids])).logits[0]
+        torch.testing.assert_close(
+            PagedRun(ours).step({"a": ids})["a"], expected, atol=1e-4, rtol=0
+        )
 
     def test_biases_of_llama_are_found_and_put_in_order(self, tmp_path: Path) -> None:
         model = random_model("llama", attention_bias=True, mlp_bias=True)
