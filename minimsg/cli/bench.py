@@ -41,7 +41,7 @@ def bench(
     load_settings: LoadSettings,
     versus_settings: VersusSettings,
 ) -> None:
-    """Measure a Messages server, or with --vs the engine beside another library.
+    """Measure a Messages server, or the engine beside transformers.
 
     The figures of a server are those that a client sees: time to first token (TTFT),
     time between tokens, tokens per second, over a closed loop of N streams.

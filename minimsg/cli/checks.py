@@ -70,27 +70,25 @@ def devices_and_kernels() -> Iterator[Check]:
     import torch
 
     from minimsg.kernels import names
+    from minimsg.load import choose_dtype
 
-    count = torch.get_num_threads()
-    yield Check("device cpu", True, f"{usable_cores()} cores, torch uses {count} threads")
-    devices = [torch.device("cpu"), *_accelerators()]
-    for device in devices[1:]:
-        yield Check(f"device {device}", True, _device_name(device))
-    for device in devices:
-        checks = [_kernel(name, device) for name in names()]
+    for device in [torch.device("cpu"), *_accelerators()]:
+        dtype = choose_dtype("auto", device)
+        found = f"{_device_name(device)}; --dtype auto is {str(dtype).removeprefix('torch.')}"
+        yield Check(f"device {device}", True, found, is_needed=False)
+        checks = [_kernel(name, device, dtype) for name in names()]
         yield from checks
-        ran = any(check.ok for check in checks)
-        yield Check(f"kernel for {device}", ran, "found" if ran else "none can run", "--device cpu")
+        can_run = [check.name for check in checks if check.ok]
+        found = can_run[0] if can_run else "no kernel can run"
+        yield Check(f"attention on {device}", bool(can_run), found, "use another --device")
 
 
-def _kernel(name: str, device: torch.device) -> Check:
+def _kernel(name: str, device: torch.device, dtype: torch.dtype) -> Check:
     """Whether one kernel can run on one device, asked with the head size of the default model."""
-    import torch
-
     from minimsg.kernels import choose
 
     try:
-        choose(device=device, dtype=torch.float32, head_dim=64, name=name)
+        choose(device=device, dtype=dtype, head_dim=64, name=name)
     except KernelUnavailable as error:
         return Check(f"kernel {name}", False, str(error), is_needed=False)
     return Check(f"kernel {name}", True, f"can run on {device}", is_needed=False)
@@ -106,6 +104,8 @@ def _accelerators() -> list[torch.device]:
 def _device_name(device: torch.device) -> str:
     import torch
 
+    if device.type == "cpu":
+        return f"{usable_cores()} cores, torch uses {torch.get_num_threads()} threads"
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "Apple GPU"
 
 

@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.pass_context
 def doctor(ctx: click.Context, data_dir: Path | None, port: int, as_json: bool) -> None:
-    """Look at Python, packages, CPU, memory, devices, kernels, models and the port.
+    """Say whether this machine can serve, and what to do if not.
 
-    Exits with 0 if `minimsg serve` would work, else with 1 and what to do.
+    Looks at Python, packages, CPU, memory, devices, kernels, models and the port. Exits
+    with 0 if `minimsg serve` would work, else with 1.
 
     \b
     Examples:
@@ -64,11 +65,18 @@ def doctor(ctx: click.Context, data_dir: Path | None, port: int, as_json: bool) 
 
 def _print(facts: dict[str, object], versions: dict[str, str | None], checks: list[Check]) -> None:
     for name, value in facts.items():
-        text = " ".join(value) if isinstance(value, list) else value
-        click.echo(f"{name.replace('_', ' ')}: {text}")
+        click.echo(_fact(name, value))
     click.echo("packages: " + ", ".join(f"{name} {v or '-'}" for name, v in versions.items()))
     for check in checks:
         mark = "ok " if check.ok else "NO " if check.is_needed else "-  "
         click.echo(f"{mark} {check.name}: {check.found}")
         if not check.ok and check.remedy:
             click.echo(f"      {check.remedy}")
+
+
+def _fact(name: str, value: object) -> str:
+    """`free_memory_bytes`, 8000000000 -> `free memory: 8.0 GB`."""
+    if name.endswith("_bytes") and isinstance(value, int):
+        return f"{name.removesuffix('_bytes').replace('_', ' ')}: {value / 1e9:.1f} GB"
+    text = " ".join(value) if isinstance(value, list) else value
+    return f"{name.replace('_', ' ')}: {text}"
