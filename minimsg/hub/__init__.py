@@ -9,6 +9,7 @@ at all), `wheel.py` (the default model), `conversion.py` (GGUF), `repository.py`
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from functools import partial
@@ -37,6 +38,8 @@ __all__ = [
     "silent",
 ]
 
+logger = logging.getLogger(__name__)
+
 DEFAULT: Final = "smollm2"
 BUILTIN: Final = (DEFAULT, *builtin.WRITERS)
 REPOSITORY: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
@@ -60,7 +63,7 @@ def resolve(name: str, data_dir: Path | None = None) -> Path:
     try:
         check(target)
     except CheckpointError as error:
-        cure = f"{error.expected} (`minimsg pull {name}` makes it whole)"
+        cure = f"{error.expected} (`minimsg pull` of what it came from makes it whole)"
         raise CheckpointError(error.file, error.seen, cure) from None
     return target
 
@@ -85,7 +88,9 @@ def pull(
     target = _place(name, data_dir)
     try:
         check(target, hashes=verify)
-    except CheckpointError:
+    except CheckpointError as error:
+        if target.exists():
+            logger.warning("damaged, so it is made again: %s", error)
         fill = _filler(name, data_dir, progress)
         store.build(target, name if REPOSITORY.fullmatch(name) else target.name, fill)
     return target

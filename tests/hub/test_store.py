@@ -101,13 +101,14 @@ class TestDamage:
         with pytest.raises(CheckpointError, match=words):
             hub.resolve(folder.name, data_dir)
 
-    def test_a_missing_file_is_made_again_by_pull(
-        self, folder: Path, gguf_file: Path, data_dir: Path
+    def test_a_missing_file_is_said_and_made_again_by_pull(
+        self, folder: Path, gguf_file: Path, data_dir: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         (folder / "tokenizer.json").unlink()
         with pytest.raises(CheckpointError, match=r"tokenizer\.json: missing"):
             hub.resolve(str(gguf_file), data_dir)
         hub.pull(str(gguf_file), data_dir)
+        assert "tokenizer.json: missing" in caplog.text
         assert hub.resolve(str(gguf_file), data_dir) == folder
         assert names_in(data_dir) == [folder.name]
 
