@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from minimsg.errors import CheckpointError, MinimsgError
 from minimsg.kernels import choose
+from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
 from minimsg.models.parameters import parameter_shapes
 from minimsg.models.weights import load_model
@@ -85,7 +86,7 @@ def test_the_torch_free_table_of_weights_is_what_the_model_asks_for(
     save_checkpoint(tmp_path, family, **settings)
     config = json.loads((tmp_path / "config.json").read_text())
     tensors = load(tmp_path).checkpoint_tensors()
-    assert parameter_shapes(config, "config.json") == {
+    assert parameter_shapes(ModelConfig.from_folder(tmp_path)) == {
         n: tuple(t.shape) for n, t in tensors.items()
     }
 
