@@ -27,8 +27,11 @@ from minimsg.server.messages import create_message
 from minimsg.server.middleware import add_headers, observe
 from minimsg.server.models import get_model, list_models
 from minimsg.server.state import SERVER, Server
+from minimsg.server.traces import WithoutMessages
 
 logger = logging.getLogger(__name__)
+http_logger = logging.getLogger("minimsg.http")  # aiohttp's own words
+http_logger.addFilter(WithoutMessages())
 
 ROUTES: Final = [
     web.get("/", describe),
@@ -62,6 +65,7 @@ def make_runner(app: web.Application) -> web.AppRunner:
         app,
         handler_cancellation=True,  # a client that leaves ends its handler
         auto_decompress=False,  # `body.py` does, and counts
+        logger=http_logger,
         access_log=None,  # `middleware.py` has its own
         shutdown_timeout=FAREWELL_S,
     )

@@ -48,8 +48,8 @@ async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     except web.HTTPException as error:
         return error_response(_from_aiohttp(error), request[REQUEST_ID])
-    except ConnectionError:  # nobody is left to be told
-        raise
+    except ConnectionError:  # nobody reads this; aiohttp finds out and closes
+        return web.Response(status=CLIENT_LEFT)
     except Exception as error:
         request_id = request[REQUEST_ID]
         return error_response(as_request_error(error, request_id), request_id)

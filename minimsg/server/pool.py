@@ -64,7 +64,7 @@ class PreparePool:
             self._num_big -= 1
 
     async def _in_process(self, work: Callable[[bytes, Served], R], body: bytes) -> R:
-        process = self._idle.pop() if self._idle else await self._start()
+        process = await self._take()
         is_usable = False
         try:
             async with asyncio.timeout(LIMITS.prepare_timeout_s):
@@ -83,6 +83,14 @@ class PreparePool:
         if isinstance(reply, Failure):
             raise reply.error()
         return cast("R", reply)  # the other end ran the same function
+
+    async def _take(self) -> Process:
+        """An idle process that still lives, else a new one."""
+        while self._idle:
+            process = self._idle.pop()
+            if process.returncode is None:
+                return process
+        return await self._start()
 
     async def _start(self) -> Process:
         served = self._served

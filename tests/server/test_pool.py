@@ -1,0 +1,144 @@
+"""Bodies are prepared beside the event loop: in a thread, or in a process that can be ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import psutil
+import pytest
+from pydantic import JsonValue
+
+from minimsg.builtin import write_scripted
+from minimsg.errors import InvalidRequest, NotFound, Overloaded, RequestError, RequestTimeout
+from minimsg.limits import LIMITS
+from minimsg.prompt.chat import ChatModel
+from minimsg.server import pool as pool_module
+from minimsg.server.pool import PreparePool
+from minimsg.server.prepare import Served, count_prompt, prepare_message
+
+from .running import PLAIN, ask, eventually
+
+WINDOW = 20_000_000  # so that long prompts are tokenized and not refused
+PADDING = b" " * (LIMITS.inline_body_bytes + 1)
+
+
+def encoded(**fields: JsonValue) -> bytes:
+    return json.dumps(ask(PLAIN, **fields)).encode()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    folder = tmp_path_factory.mktemp("wide")
+    write_scripted(folder, window=WINDOW)
+    return Served(ChatModel.open(folder, "scripted"), WINDOW, 100)
+
+
+@pytest.fixture
+async def pool(served: Served) -> AsyncIterator[PreparePool]:
+    made = PreparePool(served)
+    yield made
+    await made.close()
+
+
+def children() -> list[psutil.Process]:
+    found: list[psutil.Process] = psutil.Process().children()
+    return found
+
+
+async def test_a_big_body_is_prepared_as_a_small_one_is(pool: PreparePool) -> None:
+    body = encoded(temperature=0.5, stop_sequences=["é"], stream=True, tools=[])
+    small = await pool.run(prepare_message, body)
+    assert children() == []
+    big = await pool.run(prepare_message, body + PADDING)
+    assert len(children()) == 1
+    assert big == small
+    assert small.ignored == ["tools"]
+    assert await pool.run(count_prompt, body + PADDING) == await pool.run(count_prompt, body)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        (b"{", InvalidRequest, "The request body is not valid JSON: "),
+        (encoded(model="other"), NotFound, "model: other"),
+        (encoded(max_tokens=-1), InvalidRequest, "max_tokens: Input should be greater"),
+    ],
+)
+async def test_errors_cross_as_they_are(
+    pool: PreparePool, body: bytes, kind: type[RequestError], message: str
+) -> None:
+    for sent in (body, body + PADDING):
+        with pytest.raises(kind) as caught:
+            await pool.run(prepare_message, sent)
+        assert caught.value.message.startswith(message)
+        assert type(caught.value) is kind
+
+
+async def test_a_process_is_used_again_and_ends_with_the_pool(served: Served) -> None:
+    pool = PreparePool(served)
+    for _ in range(3):
+        await pool.run(prepare_message, encoded() + PADDING)
+    assert len(children()) == 1
+    await pool.close()
+    assert children() == []
+
+
+async def test_work_that_is_late_ends_with_its_process(
+    pool: PreparePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await pool.run(prepare_message, encoded() + PADDING)
+    monkeypatch.setattr(pool_module, "LIMITS", replace(LIMITS, prepare_timeout_s=0.1))
+    slow = encoded(messages=[{"role": "user", "content": "words and " * 1_000_000}])
+    with pytest.raises(RequestTimeout):
+        await pool.run(count_prompt, slow)
+    assert children() == []
+    monkeypatch.undo()
+    await pool.run(prepare_message, encoded() + PADDING)
+
+
+async def test_a_process_that_dies_is_replaced(pool: PreparePool) -> None:
+    await pool.run(prepare_message, encoded() + PADDING)
+    [process] = children()
+    process.kill()
+    await eventually(lambda: not children())
+    await asyncio.sleep(0.1)  # until the event loop has heard of it too
+    await pool.run(prepare_message, encoded() + PADDING)
+    assert [child.pid for child in children()] != [process.pid]
+
+
+async def test_big_bodies_beyond_the_places_are_turned_away(
+    pool: PreparePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "MAX_BIG_BODIES", 1)
+    first = asyncio.create_task(pool.run(prepare_message, encoded() + PADDING))
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded):
+        await pool.run(prepare_message, encoded() + PADDING)
+    await first
+
+
+async def test_the_event_loop_turns_while_a_big_body_is_prepared(pool: PreparePool) -> None:
+    slow = encoded(messages=[{"role": "user", "content": "words and " * 200_000}])
+    work = asyncio.create_task(pool.run(count_prompt, slow))
+    worst = 0.0
+    while not work.done():
+        before = time.monotonic()
+        await asyncio.sleep(0.01)
+        worst = max(worst, time.monotonic() - before)
+    assert (await work).input_tokens > 2_000_000
+    assert worst < 0.5
+
+
+def test_a_process_loads_neither_torch_nor_the_http_library() -> None:
+    code = (
+        "import sys, minimsg.server.prepare_process; "
+        "print({'torch', 'aiohttp', 'transformers'} & set(sys.modules))"
+    )
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert seen.stdout.strip() == "set()"
