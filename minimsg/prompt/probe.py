@@ -9,7 +9,7 @@ roles; the answers are used in `render.py` and `chat.py`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -37,29 +37,42 @@ class Traits:
 def probe(template: ChatTemplate, controls: Collection[str]) -> Traits:
     """The traits of `template`. Raises TemplateError if it cannot render a conversation."""
     system, user, reply = _WORDS
-    as_text = _renders(template, [_turn("user", user)])
-    as_blocks = _renders(template, [_turn("user", [_block(user)])])
-    takes_text = as_text is not None and user in as_text
-    takes_blocks = as_blocks is not None and user in as_blocks
-    takes_blocks &= as_blocks == as_text or not takes_text
-    if not takes_text and not takes_blocks:
-        template.render([_turn("user", user)], add_generation_prompt=True)  # raises its own reason
-        raise TemplateError("the template leaves out what the user says")
+    takes_text, takes_blocks = _content_forms(template, user)
 
-    def content(text: str) -> object:
-        return text if takes_text else [_block(text)]
+    def turn(role: str, text: str) -> Message:
+        return _turn(role, text if takes_text else [_block(text)])
 
-    exchange = [_turn("user", content(user)), _turn("assistant", content(reply))]
+    ask = turn("user", user)
+    exchange = [ask, turn("assistant", reply), ask]
     _check_long(template, exchange)
-    with_system = [_turn("system", content(system)), exchange[0]]
-    shown = _renders(template, with_system)
     _compare_controls(template, exchange, controls)
+    try:
+        with_system = _rendered(template, [turn("system", system), ask])
+    except TemplateError:
+        with_system = ""
     return Traits(
-        takes_system=shown is not None and system in shown and user in shown,
+        takes_system=system in with_system and user in with_system,
         takes_text=takes_text,
         takes_blocks=takes_blocks,
         turn_end=_turn_end(template, exchange, reply),
     )
+
+
+def _content_forms(template: ChatTemplate, word: str) -> tuple[bool, bool]:
+    """Whether content may be a string, and whether it may be a list of blocks."""
+    as_text, as_blocks, why = "", "", "it leaves out what the user says"
+    try:
+        as_blocks = _rendered(template, [_turn("user", [_block(word)])])
+    except TemplateError as error:
+        why = f"{error}"
+    try:
+        as_text = _rendered(template, [_turn("user", word)])
+    except TemplateError as error:
+        why = f"{error}"
+    if word not in as_text + as_blocks:
+        raise TemplateError(why)
+    takes_text = word in as_text
+    return takes_text, word in as_blocks and (as_blocks == as_text or not takes_text)
 
 
 def _turn(role: str, content: object) -> Message:
@@ -70,21 +83,18 @@ def _block(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
-def _renders(template: ChatTemplate, messages: list[Message]) -> str | None:
-    try:
-        return template.render(messages, add_generation_prompt=True, enable_thinking=False)
-    except TemplateError:
-        return None
+def _rendered(template: ChatTemplate, messages: Sequence[Message]) -> str:
+    return template.render(messages, add_generation_prompt=True, enable_thinking=False)
 
 
 def _check_long(template: ChatTemplate, exchange: list[Message]) -> None:
-    messages = [*exchange * (LONG_TURNS // 2), exchange[0]]
-    template.render(messages, add_generation_prompt=True, enable_thinking=False)
+    messages = [*exchange[:2] * (LONG_TURNS // 2), exchange[2]]
+    _rendered(template, messages)
 
 
 def _turn_end(template: ChatTemplate, exchange: list[Message], reply: str) -> str | None:
     """The control token that follows the reply, with at most white space between."""
-    pieces = template.render_pieces(exchange, add_generation_prompt=False, enable_thinking=False)
+    pieces = template.render_pieces(exchange, add_generation_prompt=True, enable_thinking=False)
     for piece, following in pairwise(pieces):
         if piece.text.rstrip().endswith(reply):
             return following.text
@@ -97,8 +107,7 @@ def _compare_controls(
     """Say so if the template puts control tokens together in a way that is not followed."""
     marks = Marks(controls)
     pieces = template.render_pieces(exchange, add_generation_prompt=True, enable_thinking=False)
-    text = template.render(exchange, add_generation_prompt=True, enable_thinking=False)
-    whole = marks.split(marks.mark(text))
+    whole = marks.split(marks.mark(_rendered(template, exchange)))
     if unmarked := _controls(whole)[len(_controls(pieces)) :]:
         log.warning(
             "The chat template composes control tokens such as %r from parts; "

@@ -106,7 +106,7 @@ def _message(role: str, blocks: Sequence[TextBlock], traits: Traits) -> Message:
     """One message of the template. `Role` tells it from what a user wrote."""
     content: object = _text(blocks)
     if traits.takes_blocks and (len(blocks) > 1 or not traits.takes_text):
-        content = [{"type": Role("text"), "text": block.text} for block in blocks]
+        content = [{"type": "text", "text": block.text} for block in blocks]
     return {"role": Role(role), "content": content}
 
 

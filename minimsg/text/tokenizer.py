@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,7 @@ from minimsg.text.plain import for_later_stretches, plain_copy
 from minimsg.text.token_bytes import SPACE_MARK, Decoding, read_decoder
 
 T = TypeVar("T")
+SAMPLE_BYTES: Final = 4096
 NFC_SHRINKS: Final = 3  # three Hangul letters, nine bytes, become one of three bytes
 
 
@@ -95,18 +97,32 @@ class Tokenizer:
     @cached_property
     def longest_token_bytes(self) -> int:
         """No ordinary token stands for more bytes than this."""
-        ordinary = set(range(self.vocab_size)) - self._control_ids
-        return max((len(self.token_bytes(id)) for id in ordinary), default=1) or 1
+        return max(map(len, self._ordinary_tokens()), default=1) or 1
 
     def fewest_tokens(self, text: str) -> int:
         """A number of ids that `text` has at least, told without encoding it."""
-        num_bytes = len(text.encode())
         if self._normalizers - {"NFC", "Prepend"}:
             return 0  # it may remove anything
+        data = text.encode()
         # Unicode promises that what is in NFC stays as it is in every later version.
         if "NFC" in self._normalizers and not unicodedata.is_normalized("NFC", text):
-            num_bytes //= NFC_SHRINKS
-        return -(-num_bytes // self.longest_token_bytes)
+            return len(data) // (NFC_SHRINKS * self.longest_token_bytes)
+        frequent = [byte for byte, _ in Counter(data[:SAMPLE_BYTES]).most_common(3)]
+        by_byte = [-(-data.count(byte) // (self._most_of[byte] or 1)) for byte in frequent]
+        return max(-(-len(data) // self.longest_token_bytes), *by_byte, 0)
+
+    @cached_property
+    def _most_of(self) -> list[int]:
+        """For each byte, how often the ordinary token that has most of it has it."""
+        most = [0] * 256
+        for token in self._ordinary_tokens():
+            for byte in set(token):
+                most[byte] = max(most[byte], token.count(byte))
+        return most
+
+    def _ordinary_tokens(self) -> Iterator[bytes]:
+        ordinary = (id for id in range(self.vocab_size) if id not in self._control_ids)
+        return map(self.token_bytes, ordinary)
 
     def encode(self, text: str, *, at_start: bool = True) -> list[int]:
         """Plain text as ids, none of them a control id.

@@ -1,0 +1,84 @@
+"""Model folders written by the tests, so that a clone without real data covers everything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from minimsg.prompt.chat import ChatModel
+from minimsg.text.token_bytes import BYTE_ALPHABET
+
+CHATML: Final = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>' + '\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}"
+    "{% if enable_thinking is false %}{{ '<think>\n\n</think>\n\n' }}{% endif %}{% endif %}"
+)
+MERGES: Final = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("<", "|"), ("|", ">")]
+ADDED: Final = ["<|im_start|>", "<|im_end|>", "<think>", "</think>", "<|user|>", "<|assistant|>"]
+
+WriteModel = Callable[..., Path]
+
+
+def added_token(id: int, text: str, **flags: bool) -> dict[str, object]:
+    off = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    return {"id": id, "content": text, "special": text.startswith("<|"), **off, **flags}
+
+
+def tokenizer_description(**flags: dict[str, bool]) -> dict[str, object]:
+    """Byte-level BPE; `flags`: control string -> how it treats the text beside it."""
+    tokens = [*sorted(BYTE_ALPHABET), *(left + right for left, right in MERGES)]
+    added = [added_token(len(tokens) + n, t, **flags.get(t, {})) for n, t in enumerate(ADDED)]
+    to_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
+    model = {"type": "BPE", "dropout": None, "unk_token": None, "fuse_unk": False}
+    model |= {"continuing_subword_prefix": None, "end_of_word_suffix": None}
+    return {
+        "version": "1.0",
+        "added_tokens": added,
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {**to_bytes, "use_regex": True},
+        "post_processor": None,
+        "decoder": {**to_bytes, "use_regex": True},
+        "model": {
+            **model,
+            "vocab": {token: id for id, token in enumerate(tokens)},
+            "merges": [f"{left} {right}" for left, right in MERGES],
+        },
+    }
+
+
+@pytest.fixture
+def write_model(tmp_path: Path) -> WriteModel:
+    """Writes a model folder: template, flags of added tokens, fields of its JSON files."""
+
+    def write(
+        template: str | None = CHATML,
+        flags: dict[str, dict[str, bool]] | None = None,
+        **files: dict[str, object],
+    ) -> Path:
+        config = {"model_type": "llama", "max_position_embeddings": 4096, "eos_token_id": 0}
+        contents = {
+            "config": config | files.get("config", {}),
+            "generation_config": files.get("generation_config", {}),
+            "tokenizer_config": {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"}
+            | files.get("tokenizer_config", {}),
+            "tokenizer": tokenizer_description(**(flags or {})),
+        }
+        for name, content in contents.items():
+            (tmp_path / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+        if template is not None:
+            (tmp_path / "chat_template.jinja").write_text(template, encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+@pytest.fixture
+def chat(write_model: WriteModel) -> ChatModel:
+    """The written model with a ChatML template."""
+    return ChatModel.open(write_model(), "written")
