@@ -84,7 +84,6 @@ def test_the_torch_free_table_of_weights_is_what_the_model_asks_for(
     family: str, settings: dict[str, object], tmp_path: Path
 ) -> None:
     save_checkpoint(tmp_path, family, **settings)
-    config = json.loads((tmp_path / "config.json").read_text())
     tensors = load(tmp_path).checkpoint_tensors()
     assert parameter_shapes(ModelConfig.from_folder(tmp_path)) == {
         n: tuple(t.shape) for n, t in tensors.items()
