@@ -38,7 +38,7 @@ class Scheduler:
         self.page_size = page_size
         self.max_context = max_context
         self.max_batch_tokens = max_batch_tokens
-        self.max_sequences = min(max_sequences, max_batch_tokens)  # each gets a row in each step
+        self.max_sequences = max_sequences
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
         self._sequences: dict[str, Sequence] = {}  # in order of arrival
@@ -73,9 +73,10 @@ class Scheduler:
             self._finish(sequence, FinishReason.CANCELLED)
 
     def schedule(self) -> Batch:
-        """What the next step computes: one row of each decoding sequence, then prefill chunks.
+        """What the next step computes: a row of each decoding sequence, then prefill chunks.
 
-        Changes who holds pages, not what is computed: without a commit it can be asked again.
+        Every running sequence advances in every step. Changes who holds pages, not what is
+        computed: without a commit it can be asked again.
         """
         self._grow()
         self._admit()
@@ -143,7 +144,8 @@ class Scheduler:
     def _admit(self) -> None:
         """Start waiting sequences, oldest first, while tokens and pages for all their ids last.
 
-        One slot more than the ids need: the first decode step must not be the one that preempts.
+        The last one started may get only a part of its prompt into the step; all before it
+        then decode. One slot more than the ids need: the first token must not cost a preemption.
         """
         planned = sum(sequence.num_pending for sequence in self.running)
         while (
@@ -158,14 +160,14 @@ class Scheduler:
             planned += sequence.num_pending
 
     def _spans(self) -> list[tuple[Sequence, int]]:
-        """Which running sequences compute how many of their next ids: decode first."""
+        """How many of their next ids the running sequences compute, within the budget."""
         budget = self.max_batch_tokens
         spans = []
-        for sequence in sorted(self.running, key=lambda sequence: sequence.num_pending > 1):
+        for sequence in self.running:
             count = min(sequence.num_pending, budget)
-            if count:
-                spans.append((sequence, count))
-                budget -= count
+            assert count, "a running sequence gets no row"
+            spans.append((sequence, count))
+            budget -= count
         return spans
 
     def _provide(self, sequence: Sequence, num_slots: int) -> bool:

@@ -191,6 +191,18 @@ def test_no_tokens_wanted_only_fills_the_cache(make_engine: Any, run: Any, model
     assert sum(len(inputs.ids) for inputs in calls) == 1 + 40 + 64
 
 
+def test_page_tables_are_padded_with_a_page_that_exists(
+    make_engine: Any, run: Any, model: Any
+) -> None:
+    calls: list[Inputs] = []
+    model.on_call = calls.append
+    long, short = requests(1, max_tokens=1)[0], GenerationRequest("short", [1], 1)
+    run(make_engine(), long, short)
+    (inputs,) = calls
+    assert inputs.layout.context_lens == [60, 1]
+    assert inputs.layout.page_tables[1, 1:].tolist() == [0, 0, 0]
+
+
 @pytest.mark.parametrize(
     "bad",
     [

@@ -46,6 +46,13 @@ def test_the_penalty_covers_prompt_and_reply_and_leaves_the_logprob_alone() -> N
     assert token.logprob == pytest.approx(float(torch.log_softmax(logits[0], -1)[2]), abs=1e-6)
 
 
+def test_every_position_of_a_seed_has_its_own_number() -> None:
+    logits = torch.zeros(40, 1000)
+    growing = [sequence(SamplingParams(seed=1), list(range(1, 2 + row))) for row in range(40)]
+    ids = {only(outputs).id for outputs in Sampler().sample(logits, growing)}
+    assert len(ids) > 30  # 39 on average of 40 from 1000
+
+
 def test_logits_are_left_as_they_were() -> None:
     logits = torch.randn(2, 30, generator=torch.Generator().manual_seed(2))
     before = logits.clone()

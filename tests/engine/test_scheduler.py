@@ -122,6 +122,7 @@ class SchedulerMachine(RuleBasedStateMachine):
                 slot = table[position // PAGE_SIZE] * PAGE_SIZE + position % PAGE_SIZE
                 assert self.slots[slot] == (id, position, token)
         assert len(batch.input_ids) <= 7
+        assert batch.request_ids == [each.request.id for each in self.scheduler.running]
         assert batch.input_ids or not (self.scheduler.running or self.scheduler.waiting)
 
     def hear(self, outputs: list[Output]) -> None:
@@ -135,7 +136,9 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 
 TestScheduler = SchedulerMachine.TestCase
-TestScheduler.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+TestScheduler.settings = settings(
+    max_examples=150, stateful_step_count=50, deadline=None, derandomize=True
+)
 
 
 def test_scheduling_does_not_import_torch() -> None:
@@ -192,6 +195,14 @@ def test_every_running_sequence_decodes_in_every_step_whatever_the_budget() -> N
         outputs = scheduler.commit(batch, tokens(batch))
         finished += [each.request_id for each in outputs if isinstance(each, Finish)]
     assert finished == ["a", "b", "c", "d"]
+
+
+def test_a_prompt_waits_until_its_first_token_has_a_slot_too() -> None:
+    scheduler = make_scheduler()
+    scheduler.add(sequence("first", 12))  # 3 pages, and one for its first token
+    scheduler.add(sequence("second", 4))  # 1 page is left; it needs a second
+    assert scheduler.schedule().request_ids == ["first"]
+    assert scheduler.pool.num_free == 1
 
 
 def test_asking_twice_for_a_batch_gives_the_same_batch() -> None:
