@@ -1,14 +1,14 @@
 """Two engines compared in rounds: A, B, A, B ... and the ratio inside each round.
 
-On a shared machine the same command moves by up to 2x between moments, so only
-figures of one round are compared, and a verdict is given only where the machine was
-quiet. Knows no engine: each side is two functions (`Side`). Ours and transformers'
-are in `bench_sides.py`.
+On a shared machine the same command moves by up to 2x between moments, so only what was
+measured back to back is compared, and a verdict is given only where the machine was
+quiet. Knows no engine: a side is two iterators of figures (`Side`). Ours and
+transformers' are in `bench_sides.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from statistics import median
 from time import perf_counter
@@ -23,36 +23,30 @@ Prompt = list[int]
 
 
 class Side(Protocol):
-    """One of the two engines."""
+    """One of the two engines. Each iterator measures once for each item that is taken."""
 
-    name: str
+    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Iterator[float]:
+        """Tokens per second of `new_tokens` more steps of all prompts together.
 
-    def decode(self, prompts: list[Prompt], new_tokens: int) -> float:
-        """Tokens per second of decoding all prompts together, prefill not counted."""
+        The prompts are computed once, before the first item; the context then grows.
+        """
 
-    def prefill(self, prompt: Prompt) -> float:
-        """Prompt tokens per second up to the first new token."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Tokens per second of both sides, measured one right after the other."""
-
-    ours: float
-    theirs: float
-
-    @property
-    def ratio(self) -> float:
-        return self.ours / self.theirs
+    def prefilling(self, prompts: list[Prompt]) -> Iterator[float]:
+        """Prompt tokens per second up to the first new token, of one prompt after the other."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """Every figure once, and how busy the machine was."""
+    """Tokens per second of both sides back to back, and how busy the machine was."""
 
-    figures: dict[str, Figure]
-    load_average: float | None
+    ours: float
+    theirs: float
     read_gb_per_s: float
+    load_average: float | None
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.theirs
 
 
 @dataclass(frozen=True)
@@ -64,37 +58,58 @@ class Spread:
     max: float
 
 
-def run_rounds(
-    measure: Callable[[int], Round],
-    rounds: int,
-    time_limit_s: float,
-    on_round: Callable[[Round], None],
-) -> list[Round]:
-    """Up to `rounds` rounds; one that would not fit into the time any more is not begun."""
-    done: list[Round] = []
-    longest_s = 0.0
-    start = perf_counter()
-    while not done or (len(done) < rounds and perf_counter() - start + longest_s < time_limit_s):
-        began = perf_counter()
-        done.append(measure(len(done)))
-        longest_s = max(longest_s, perf_counter() - began)
-        on_round(done[-1])
-    return done
-
-
-def measure_figures(
-    ours: Side, theirs: Side, shapes: Shapes, prompt: Callable[[int, int], Prompt]
-) -> dict[str, Figure]:
-    """Each figure of one round, A then B. `prompt(tokens, number)` gives equal lengths."""
+def measure(
+    ours: Side,
+    theirs: Side,
+    shapes: Shapes,
+    prompts: Callable[[int, int], list[Prompt]],
+    rounds: Rounds,
+) -> dict[str, list[Round]]:
+    """The rounds of each figure. `prompts(number, tokens)` makes prompts of equal length."""
     figures = {}
     for batch in shapes.batches:
-        prompts = [prompt(shapes.context, number) for number in range(batch)]
-        figures[f"decode_{batch}"] = Figure(
-            ours.decode(prompts, shapes.new_tokens), theirs.decode(prompts, shapes.new_tokens)
-        )
-    long = prompt(shapes.prefill, max(shapes.batches))
-    figures[f"prefill_{shapes.prefill}"] = Figure(ours.prefill(long), theirs.prefill(long))
+        shared = prompts(batch, shapes.context)
+        sides = [side.decoding(shared, shapes.new_tokens) for side in (ours, theirs)]
+        figures[f"decode_{batch}"] = rounds.run(f"decode_{batch}", *sides)
+    shared = prompts(rounds.number + 1, shapes.prefill)
+    sides = [side.prefilling(shared) for side in (ours, theirs)]
+    figures[f"prefill_{shapes.prefill}"] = rounds.run(f"prefill_{shapes.prefill}", *sides)
     return figures
+
+
+class Rounds:
+    """Runs rounds, as many as are wanted and fit into the time."""
+
+    def __init__(
+        self,
+        number: int,
+        num_figures: int,
+        time_limit_s: float,
+        probe: Callable[[], tuple[float, float | None]],
+        on_round: Callable[[str, Round], None],
+    ) -> None:
+        """`probe` gives read bandwidth and load average; `on_round` hears of each round."""
+        self.number = number
+        self._figures_left = num_figures
+        self._deadline = perf_counter() + time_limit_s
+        self._probe = probe
+        self._on_round = on_round
+
+    def run(self, name: str, ours: Iterator[float], theirs: Iterator[float]) -> list[Round]:
+        """Rounds of one figure, at least one; a figure may use its share of the time left."""
+        now = perf_counter()
+        deadline = now + (self._deadline - now) / self._figures_left
+        self._figures_left -= 1
+        next(ours), next(theirs)  # the first run of anything is slower; it is not counted
+        done: list[Round] = []
+        longest_s = 0.0
+        while not done or (len(done) < self.number and perf_counter() + longest_s < deadline):
+            start = perf_counter()
+            bandwidth, load = self._probe()
+            done.append(Round(next(ours), next(theirs), bandwidth, load))
+            longest_s = max(longest_s, perf_counter() - start)
+            self._on_round(name, done[-1])
+        return done
 
 
 @dataclass(frozen=True)
@@ -109,7 +124,7 @@ class Agreement:
 class Findings:
     """What all rounds say together."""
 
-    rounds: list[Round]
+    figures: dict[str, list[Round]]
     load_before: float | None
     agreement: Agreement
 
@@ -117,9 +132,9 @@ class Findings:
     def spreads(self) -> dict[str, Spread]:
         """Smallest, median and largest ratio of each figure."""
         spreads = {}
-        for key in self.rounds[0].figures:
-            ratios = [one.figures[key].ratio for one in self.rounds]
-            spreads[key] = Spread(min(ratios), median(ratios), max(ratios))
+        for name, rounds in self.figures.items():
+            ratios = [one.ratio for one in rounds]
+            spreads[name] = Spread(min(ratios), median(ratios), max(ratios))
         return spreads
 
     @property
@@ -128,7 +143,7 @@ class Findings:
         reasons = []
         if self.load_before is not None and self.load_before > MAX_LOAD:
             reasons.append(f"load average {self.load_before} before the start (limit {MAX_LOAD})")
-        probes = [one.read_gb_per_s for one in self.rounds]
+        probes = [one.read_gb_per_s for rounds in self.figures.values() for one in rounds]
         spread = 1 - min(probes) / max(probes)
         if spread > MAX_PROBE_SPREAD:
             reasons.append(f"read bandwidth varied by {spread:.0%} (limit {MAX_PROBE_SPREAD:.0%})")
@@ -139,18 +154,21 @@ class Findings:
         """Of each figure, in one word; None if the machine was too busy to say."""
         if self.noise:
             return None
-        return {key: _verdict(spread) for key, spread in self.spreads.items()}
+        return {name: _verdict(spread) for name, spread in self.spreads.items()}
 
     def as_dict(self) -> dict[str, object]:
         """For JSON; `ratios` are the medians, ours / theirs."""
         return {
-            "ratios": {key: spread.median for key, spread in self.spreads.items()},
-            "spreads": {key: asdict(spread) for key, spread in self.spreads.items()},
+            "ratios": {name: spread.median for name, spread in self.spreads.items()},
+            "spreads": {name: asdict(spread) for name, spread in self.spreads.items()},
             "verdicts": self.verdicts,
             "noise": self.noise,
             "agreement": asdict(self.agreement),
             "load_average_before": self.load_before,
-            "rounds": [_round_as_dict(one) for one in self.rounds],
+            "rounds": {
+                name: [asdict(one) | {"ratio": one.ratio} for one in rounds]
+                for name, rounds in self.figures.items()
+            },
         }
 
 
@@ -159,8 +177,3 @@ def _verdict(spread: Spread) -> str:
     if spread.min > 1:
         return "faster"
     return "slower" if spread.max < 1 else "undecided"
-
-
-def _round_as_dict(one: Round) -> dict[str, object]:
-    figures = {key: asdict(f) | {"ratio": f.ratio} for key, f in one.figures.items()}
-    return asdict(one) | {"figures": figures}

@@ -50,9 +50,9 @@ class Shapes:
     """What is measured with --vs; keys of the report are `decode_B` and `prefill_T`."""
 
     batches: tuple[int, ...] = (1, 8, 16)
-    context: int = 256  # prompt tokens of each sequence before decoding
+    context: int = 256  # prompt tokens of each sequence; grows by `new_tokens` a round
     prefill: int = 512
-    new_tokens: int = 16  # decode steps that are timed
+    new_tokens: int = 8  # decode steps that are timed in each round
 
 
 @dataclass(frozen=True)

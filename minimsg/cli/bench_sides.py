@@ -8,7 +8,8 @@ that neither side pads. The rounds are in `bench_rounds.py`, loading and report 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Iterator
 from importlib import import_module
 from itertools import count, islice
 from pathlib import Path
@@ -32,35 +33,36 @@ PROBE_FLOATS = 64 * 1024 * 1024  # 256 MiB of float32: far more than any cache
 class Ours:
     """The engine in process. Satisfies `Side`."""
 
-    name = "minimsg"
-
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._ids = count()
 
-    def prefill(self, prompt: Prompt) -> float:
-        start = perf_counter()
-        self.generate([prompt], 1)
-        return len(prompt) / (perf_counter() - start)
+    def prefilling(self, prompts: list[Prompt]) -> Iterator[float]:
+        for prompt in prompts:
+            start = perf_counter()
+            self.generate([prompt], 1)
+            yield len(prompt) / (perf_counter() - start)
 
-    def decode(self, prompts: list[Prompt], new_tokens: int) -> float:
-        """Prompts are admitted in chunks; timed are the steps after the last one's first token."""
-        # Sequences that are admitted first decode while the others prefill.
-        requests = self._requests(prompts, new_tokens + 1 + 2 * len(prompts))
+    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Iterator[float]:
+        """Timed are whole steps, from the one after the last prompt's first token on."""
+        requests = self._requests(prompts, self.engine.max_context - len(prompts[0]))
         steps = self.engine.steps(*requests)
         waiting = {request.id for request in requests}
         while waiting:
             waiting -= {token.request_id for token in _tokens(next(steps))}
-        start = perf_counter()
-        tokens = sum(len(_tokens(step)) for step in islice(steps, new_tokens))
-        seconds = perf_counter() - start
-        for request in requests:
-            self.engine.cancel(request.id)
-        for _ in steps:  # until the engine has said that each is over
-            pass
-        if tokens != new_tokens * len(prompts):
-            raise ConfigError(f"the cache does not hold {len(prompts)} sequences at once")
-        return tokens / seconds
+        try:
+            while True:
+                start = perf_counter()
+                tokens = sum(len(_tokens(step)) for step in islice(steps, new_tokens))
+                seconds = perf_counter() - start
+                if tokens != new_tokens * len(prompts):
+                    raise ConfigError(f"cache or window too small for {len(prompts)} sequences")
+                yield tokens / seconds
+        finally:
+            for request in requests:
+                self.engine.cancel(request.id)
+            for _ in steps:  # until the engine has said that each is over
+                pass
 
     def generate(self, prompts: list[Prompt], max_tokens: int) -> list[list[int]]:
         """The greedy tokens of each prompt."""
@@ -90,8 +92,6 @@ def _tokens(step: Step) -> list[Token]:
 class Theirs:
     """transformers' own model and `generate`. Satisfies `Side`."""
 
-    name = "transformers"
-
     def __init__(self, folder: Path, dtype: torch.dtype) -> None:
         transformers = import_module("transformers")
         transformers.utils.logging.set_verbosity_error()
@@ -104,32 +104,42 @@ class Theirs:
             do_sample=False, use_cache=True, eos_token_id=None, pad_token_id=0
         )
 
-    def prefill(self, prompt: Prompt) -> float:
-        start = perf_counter()
-        self._generate([prompt], 1)
-        return len(prompt) / (perf_counter() - start)
+    def prefilling(self, prompts: list[Prompt]) -> Iterator[float]:
+        for prompt in prompts:
+            start = perf_counter()
+            self._generate(torch.tensor([prompt]), 1, None)
+            yield len(prompt) / (perf_counter() - start)
 
-    def decode(self, prompts: list[Prompt], new_tokens: int) -> float:
-        """From the first new token to the last: time(N + 1 tokens) - time(1) of a single run."""
-        times = self._generate(prompts, new_tokens + 1)
-        return new_tokens * len(prompts) / (times[-1] - times[0])
+    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Iterator[float]:
+        """From the first new token of a run to its last: time(N + 1 tokens) - time(1)."""
+        ids, cache = torch.tensor(prompts), None
+        while True:
+            ids, cache, times = self._generate(ids, new_tokens + 1, cache)
+            yield new_tokens * len(prompts) / (times[-1] - times[0])
 
-    def _generate(self, prompts: list[Prompt], max_tokens: int) -> list[float]:
-        """When each new token was there; `generate` asks its stopping criteria after each."""
+    def _generate(
+        self, ids: torch.Tensor, max_tokens: int, cache: object
+    ) -> tuple[torch.Tensor, object, list[float]]:
+        """All ids so far, the cache that holds them, and when each new one was there."""
         times: list[float] = []
 
         def clock(ids: torch.Tensor, scores: object, **_: object) -> torch.Tensor:
+            """A stopping criterion, which `generate` asks after each token, and never stops."""
             times.append(perf_counter())
-            return torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
+            return torch.zeros(len(ids), dtype=torch.bool)
 
-        ids = torch.tensor(prompts)
-        self.model.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=max_tokens,
-            stopping_criteria=[clock],
-        )
-        return times
+        with warnings.catch_warnings():
+            # 5.24 would like `cache`, which earlier releases of 5 do not know.
+            warnings.simplefilter("ignore", FutureWarning)
+            out = self.model.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                past_key_values=cache,
+                max_new_tokens=max_tokens,
+                stopping_criteria=[clock],
+                return_dict_in_generate=True,
+            )
+        return out.sequences, out.past_key_values, times
 
     @torch.inference_mode()
     def agreement(self, prompts: list[Prompt], replies: list[list[int]]) -> Agreement:
@@ -145,14 +155,10 @@ class Theirs:
         return Agreement(tokens=sum(len(reply) for reply in replies), same=same)
 
 
-def prompt_maker(tokenizer: Tokenizer, seed: int) -> Callable[[int, int], Prompt]:
-    """`prompt(tokens, number)`: generated text cut to exactly so many ids."""
-
-    def prompt(tokens: int, number: int) -> Prompt:
-        text = bench_prompts.words(tokens, seed * 1000 + number)
-        return list(tokenizer.encode(text))[:tokens]
-
-    return prompt
+def make_prompts(tokenizer: Tokenizer, number: int, tokens: int) -> list[Prompt]:
+    """Different generated texts, cut to exactly so many ids; no length is another's prefix."""
+    texts = [bench_prompts.words(tokens, seed=tokens * 1000 + place) for place in range(number)]
+    return [list(tokenizer.encode(text))[:tokens] for text in texts]
 
 
 def read_bandwidth() -> float:

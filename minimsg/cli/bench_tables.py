@@ -34,17 +34,16 @@ def load_table(levels: list[Level]) -> Table:
 
 def versus_table(findings: Findings) -> Table:
     """One row for each figure: both sides, and the ratios."""
-    table = Table(
-        title=f"tokens/s, medians of {len(findings.rounds)} rounds; ratio inside each round"
-    )
-    for heading in ("figure", "minimsg", "transformers", "ratio", "min", "max"):
+    table = Table(title="tokens/s, medians of the rounds; ratio inside each round")
+    for heading in ("figure", "rounds", "minimsg", "transformers", "ratio", "min", "max"):
         table.add_column(heading, justify="left" if heading == "figure" else "right")
     for key, spread in findings.spreads.items():
-        figures = [one.figures[key] for one in findings.rounds]
+        rounds = findings.figures[key]
         table.add_row(
             key,
-            f"{median([figure.ours for figure in figures]):.1f}",
-            f"{median([figure.theirs for figure in figures]):.1f}",
+            str(len(rounds)),
+            f"{median([one.ours for one in rounds]):.1f}",
+            f"{median([one.theirs for one in rounds]):.1f}",
             *(f"{ratio:.2f}" for ratio in (spread.median, spread.min, spread.max)),
         )
     return table

@@ -3,58 +3,67 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 
 import pytest
 
-from minimsg.cli.bench_rounds import (
-    Agreement,
-    Figure,
-    Findings,
-    Prompt,
-    Round,
-    measure_figures,
-    run_rounds,
-)
+from minimsg.cli.bench_rounds import Agreement, Findings, Prompt, Round, Rounds, measure
 from minimsg.cli.bench_settings import Shapes, VersusSettings
 
 
 class Scripted:
-    """A side with fixed speeds, which notes what it is asked."""
+    """A side with a fixed speed after a slow first run; it notes what it is asked."""
 
     def __init__(self, name: str, log: list[str], speed: float) -> None:
         self.name, self.log, self.speed = name, log, speed
 
-    def decode(self, prompts: list[Prompt], new_tokens: int) -> float:
-        assert len({tuple(prompt) for prompt in prompts}) == len(prompts)
+    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Iterator[float]:
         assert {len(prompt) for prompt in prompts} == {256}
-        self.log.append(f"{self.name} decode_{len(prompts)}")
-        return self.speed * len(prompts)
+        yield from self._measured(f"decode_{len(prompts)}")
 
-    def prefill(self, prompt: Prompt) -> float:
-        self.log.append(f"{self.name} prefill_{len(prompt)}")
-        return self.speed * 10
+    def prefilling(self, prompts: list[Prompt]) -> Iterator[float]:
+        assert {len(prompt) for prompt in prompts} == {512}
+        yield from self._measured("prefill_512")
+
+    def _measured(self, name: str) -> Iterator[float]:
+        yield 0.001
+        while True:
+            self.log.append(f"{self.name} {name}")
+            yield self.speed
 
 
-def figures(ratio: float) -> dict[str, Figure]:
-    return {"decode_1": Figure(ours=10 * ratio, theirs=10.0)}
+def rounds(number: int, time_limit_s: float = 60.0, num_figures: int = 4) -> Rounds:
+    return Rounds(number, num_figures, time_limit_s, lambda: (20.0, 0.1), lambda name, done: None)
 
 
 def findings(
     *ratios: float, load: float | None = 0.1, probes: list[float] | None = None
 ) -> Findings:
     probes = probes or [20.0] * len(ratios)
-    rounds = [Round(figures(r), 1.0, probe) for r, probe in zip(ratios, probes, strict=True)]
-    return Findings(rounds, load, Agreement(tokens=64, same=63))
+    measured = [Round(10 * r, 10.0, probe, 1.0) for r, probe in zip(ratios, probes, strict=True)]
+    return Findings({"decode_1": measured}, load, Agreement(tokens=64, same=63))
 
 
-def test_a_round_measures_a_b_a_b_under_the_keys_of_the_report() -> None:
+def test_a_and_b_take_turns_for_each_figure_of_the_report() -> None:
     log: list[str] = []
     a, b = Scripted("A", log, 6.0), Scripted("B", log, 2.0)
-    measured = measure_figures(a, b, Shapes(), lambda tokens, number: [number] * tokens)
-    keys = ["decode_1", "decode_8", "decode_16", "prefill_512"]
-    assert list(measured) == keys
-    assert log == [f"{side} {key}" for key in keys for side in "AB"]
-    assert [figure.ratio for figure in measured.values()] == [3.0] * 4
+    figures = measure(a, b, Shapes(), lambda number, n: [[i] * n for i in range(number)], rounds(3))
+    names = ["decode_1", "decode_8", "decode_16", "prefill_512"]
+    assert list(figures) == names
+    assert log == [f"{side} {name}" for name in names for side in "ABABAB"]
+    assert {one.ratio for measured in figures.values() for one in measured} == {3.0}
+
+
+def test_the_rounds_of_a_figure_end_when_the_next_would_not_fit_into_its_time() -> None:
+    def side() -> Iterator[float]:
+        while True:
+            time.sleep(0.02)
+            yield 1.0
+
+    measured = rounds(100, time_limit_s=0.4, num_figures=2).run("decode_1", side(), side())
+    assert 1 <= len(measured) <= 5, "0.2 s for this figure, 0.04 s a round"
+    assert len(rounds(100, time_limit_s=0.0).run("decode_1", side(), side())) == 1
 
 
 def test_ratios_are_medians_of_the_rounds_own_ratios() -> None:
@@ -62,8 +71,8 @@ def test_ratios_are_medians_of_the_rounds_own_ratios() -> None:
     assert report["ratios"] == {"decode_1": 2.0}
     assert report["spreads"] == {"decode_1": {"min": 1.5, "median": 2.0, "max": 4.0}}
     assert report["agreement"] == {"tokens": 64, "same": 63}
-    first = json.loads(json.dumps(report))["rounds"][0]
-    assert first["figures"]["decode_1"] == {"ours": 15.0, "theirs": 10.0, "ratio": 1.5}
+    first = json.loads(json.dumps(report))["rounds"]["decode_1"][0]
+    assert (first["ours"], first["theirs"], first["ratio"]) == (15.0, 10.0, 1.5)
 
 
 @pytest.mark.parametrize(
@@ -89,14 +98,6 @@ def test_a_bandwidth_that_moved_gives_no_verdict() -> None:
 
 def test_a_platform_without_load_average_is_judged_by_bandwidth_alone() -> None:
     assert findings(2.0, load=None).verdicts is not None
-
-
-def test_rounds_end_when_the_next_would_not_fit_into_the_time() -> None:
-    said: list[Round] = []
-    one = Round(figures(1.0), 0.0, 1.0)
-    assert len(run_rounds(lambda _: one, 5, 60.0, said.append)) == 5
-    assert len(run_rounds(lambda _: one, 5, 0.0, said.append)) == 1, "one round at least"
-    assert len(said) == 6
 
 
 def test_a_quick_run_has_two_rounds() -> None:
