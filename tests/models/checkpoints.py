@@ -51,6 +51,11 @@ def save_checkpoint(folder: Path, family: str, **settings: object) -> Oracle:
     return cast(Oracle, model)
 
 
+def read_checkpoint(folder: Path, dtype: torch.dtype) -> Oracle:
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
+    return cast(Oracle, cast(nn.Module, model).eval())
+
+
 def logits_of(oracle: Oracle, ids: list[int]) -> Tensor:
     """`(T, V)` of one sequence, computed without any cache."""
     with torch.inference_mode():

@@ -27,6 +27,14 @@ class PagedRun:
 
     def step(self, new: Mapping[str, list[int]]) -> dict[str, Tensor]:
         """Run new ids of several sequences at once; logits `(t, V)` of each of their tokens."""
+        inputs = self.inputs(new)
+        starts = inputs.layout.query_starts
+        with torch.inference_mode():
+            logits = self.model(inputs, self.cache)
+        return {name: logits[starts[i] : starts[i + 1]] for i, name in enumerate(new)}
+
+    def inputs(self, new: Mapping[str, list[int]]) -> Inputs:
+        """The next step's tensors; takes pages for `new`. Every row is sampled."""
         ids: list[int] = []
         positions: list[int] = []
         slots: list[int] = []
@@ -38,15 +46,8 @@ class PagedRun:
             slots += [self._slot(name, first + i) for i in range(len(tokens))]
             starts.append(len(ids))
             self.lengths[name] = first + len(tokens)
-        inputs = Inputs(
-            ids=torch.tensor(ids),
-            positions=torch.tensor(positions),
-            sample_rows=torch.arange(len(ids)),
-            layout=self._layout(list(new), starts, slots),
-        )
-        with torch.inference_mode():
-            logits = self.model(inputs, self.cache)
-        return {name: logits[starts[i] : starts[i + 1]] for i, name in enumerate(new)}
+        layout = self._layout(list(new), starts, slots)
+        return Inputs(torch.tensor(ids), torch.tensor(positions), torch.arange(len(ids)), layout)
 
     def _slot(self, name: str, position: int) -> int:
         table = self.tables.setdefault(name, [])

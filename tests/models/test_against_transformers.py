@@ -7,6 +7,7 @@ deviation of about 1.8 here; a wrong frequency or mask moves them by more than 0
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from minimsg.models.contract import Model
 from minimsg.models.rope import Rotary
 from minimsg.models.weights import load_model
 
-from .checkpoints import Oracle, logits_of, respell_as_hub, save_checkpoint
+from .checkpoints import Oracle, logits_of, read_checkpoint, respell_as_hub, save_checkpoint
 from .paged import PagedRun
 
 TOLERANCE = 1e-4
@@ -64,10 +65,10 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def load(folder: Path, kernel: str = "cpu") -> Model:
+def load(folder: Path, kernel: str = "cpu", dtype: torch.dtype = torch.float32) -> Model:
     device = torch.device("cpu")
-    backend = choose(device=device, dtype=torch.float32, head_dim=8, name=kernel)
-    return load_model(folder, dtype=torch.float32, device=device, backend=backend)
+    backend = choose(device=device, dtype=dtype, head_dim=8, name=kernel)
+    return load_model(folder, dtype=dtype, device=device, backend=backend)
 
 
 def assert_same_logits(model: Model, oracle: Oracle) -> None:
@@ -147,3 +148,26 @@ def test_positions_in_the_thousands_have_the_same_angles(tmp_path: Path) -> None
     half = config.head_dim // 2
     assert (ours.sin[:, 0, half:] - sin[0, :, half:]).abs().max() <= 1e-6
     assert (ours.sin[:, 0, :half] + sin[0, :, :half]).abs().max() <= 1e-6
+
+
+@pytest.mark.parametrize("rows", [[19, 3], []])
+def test_only_the_sampled_rows_get_logits(rows: list[int], tmp_path: Path) -> None:
+    expected = logits_of(save_checkpoint(tmp_path, "llama"), IDS)
+    run = PagedRun(load(tmp_path))
+    sample_rows = torch.tensor(rows, dtype=torch.int64)
+    inputs = replace(run.inputs({"one": IDS[:20]}), sample_rows=sample_rows)
+    torch.testing.assert_close(
+        run.model(inputs, run.cache), expected[sample_rows], rtol=0, atol=TOLERANCE
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_in_half_precision_we_are_as_close_to_float32_as_transformers(
+    family: str, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    exact = logits_of(save_checkpoint(tmp_path, family), IDS)
+    theirs = logits_of(read_checkpoint(tmp_path, dtype), IDS)
+    ours = PagedRun(load(tmp_path, dtype=dtype), dtype).step({"one": IDS})["one"]
+    assert ours.dtype == torch.float32
+    assert (ours - exact).abs().mean() <= 1.2 * (theirs - exact).abs().mean()
