@@ -79,14 +79,13 @@ def load_engine(folder: Path, config: EngineConfig) -> Engine:
     )
     model = load_model(folder, dtype=dtype, device=device, backend=backend)
     logger.info("%s in %s on %s, %d CPU threads", folder, dtype, device, torch.get_num_threads())
-    window = model_config.max_context
-    return Engine(model, config, max_context=window, dtype=dtype, device=device)
+    return Engine(model, config, max_context=model_config.max_context, dtype=dtype, device=device)
 
 
 def choose_device(name: str) -> torch.device:
     """`auto` is CUDA where there is one, else the CPU. Raises `ConfigError`.
 
-    MPS runs when asked for: only the reference kernel knows it, and the CPU's is faster.
+    MPS only when asked for: no kernel but the reference knows it.
     """
     import torch
 

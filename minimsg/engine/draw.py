@@ -20,6 +20,7 @@ from minimsg.engine.types import SamplingParams
 
 NUM_CANDIDATES = 256  # a full sort of 49k scores costs 20 times as much, and is seldom needed
 MIN_TEMPERATURE = 1e-30  # keeps score / temperature inside float32
+MIN_LOG_WEIGHT = -80.0  # e^-80 adds nothing; below -87 exp is subnormal and far slower
 
 
 def uniform(seed: int, position: int) -> float:
@@ -75,10 +76,11 @@ def _draw_among(scores: Tensor, knobs: Tensor, width: int) -> tuple[Tensor, Tens
     num_ids = scores.shape[-1]
     temperature, top_k, top_p, number = knobs.chunk(4, dim=-1)
     values, ids = rank(scores, width)
-    mass = (scores - values[:, :1]).div_(temperature.to(scores)).exp_().sum(-1, keepdim=True)
+    cold = (scores - values[:, :1]).div_(temperature.to(scores)).clamp_(min=MIN_LOG_WEIGHT)
+    mass = cold.exp_().sum(-1, keepdim=True)  # of all ids, where the best one weighs 1
     values, ids, mass = values.cpu().double(), ids.cpu(), mass.cpu().double()
 
-    weights = torch.exp((values - values[:, :1]) / temperature)  # the best one weighs 1
+    weights = torch.exp((values - values[:, :1]) / temperature)
     weights[torch.arange(width) >= top_k] = 0
     mass = torch.where(top_k < num_ids, weights.sum(-1, keepdim=True), mass)
     cumulative = weights.cumsum(-1)

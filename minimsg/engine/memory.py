@@ -67,6 +67,7 @@ def plan_cache(
         lowered = num_pages * config.page_size
         logger.warning("%s: the window is lowered from %d to %d tokens", setting, window, lowered)
         window = lowered
+    logger.info("KV cache of %d pages of %d tokens, window %d", num_pages, config.page_size, window)
     return CachePlan(num_pages, window)
 
 
