@@ -22,13 +22,9 @@ from minimsg.kernels.contract import Backend
 from minimsg.models import FAMILIES
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
-from minimsg.models.fields import Fields
 from minimsg.models.parameters import refuse_difference
-from minimsg.models.tensors import TensorHeader, read_header
+from minimsg.models.shards import weight_files
 
-SINGLE_FILE: Final = "model.safetensors"
-INDEX_FILE: Final = "model.safetensors.index.json"
-PICKLED: Final = (".bin", ".pt", ".pt2", ".pth", ".ckpt")
 FLOAT_FORMATS: Final = ("F64", "F32", "F16", "BF16")  # safetensors' names
 
 
@@ -45,7 +41,7 @@ def load_model(
     config = ModelConfig.from_folder(folder)
     with torch.device("meta"):  # shapes without memory
         model: Model = import_module(FAMILIES[config.model_type]).Model(config, backend)
-    files = _check(folder, model.checkpoint_tensors(), is_tied=config.tie_word_embeddings)
+    files = _check(folder, config, model.checkpoint_tensors())
     module = cast(nn.Module, model)
     module.to(dtype).to_empty(device=device).requires_grad_(False).eval()
     weights = model.checkpoint_tensors()
@@ -54,51 +50,20 @@ def load_model(
     return model
 
 
-def _check(folder: Path, wanted: Mapping[str, Tensor], *, is_tied: bool) -> dict[Path, list[str]]:
+def _check(
+    folder: Path, config: ModelConfig, wanted: Mapping[str, Tensor]
+) -> dict[Path, list[str]]:
     """Each file of the checkpoint with the tensors to read from it, all headers compared."""
     if not wanted:  # a family without weights
         return {}
-    files = {file: read_header(file) for file in _files(folder)}
-    seen: dict[str, TensorHeader] = {}
-    for file, headers in files.items():
-        for name, header in headers.items():
-            if name in seen:
-                raise CheckpointError(file, f"{name} a second time", "each tensor in one shard")
-            if not _is_spare(name, is_tied):
-                seen[name] = header
+    files = weight_files(folder, config)
+    seen = {name: header for headers in files.values() for name, header in headers.items()}
     expected = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
     refuse_difference(folder, {name: header.shape for name, header in seen.items()}, expected)
     for name, header in seen.items():
         if header.dtype not in FLOAT_FORMATS:
             raise CheckpointError(folder, f"{name} is {header.dtype}", " or ".join(FLOAT_FORMATS))
-    return {file: [name for name in headers if name in seen] for file, headers in files.items()}
-
-
-def _is_spare(name: str, is_tied: bool) -> bool:
-    """Tensors that some exporters write though the config already says it all."""
-    return name.endswith(".rotary_emb.inv_freq") or (is_tied and name == "lm_head.weight")
-
-
-def _files(folder: Path) -> list[Path]:
-    if (folder / SINGLE_FILE).is_file():
-        return [folder / SINGLE_FILE]
-    if (folder / INDEX_FILE).is_file():
-        return _shards(folder / INDEX_FILE)
-    pickled = sorted(file.name for file in folder.iterdir() if file.suffix in PICKLED)
-    seen = f"weights only as {', '.join(pickled)}" if pickled else "no weights"
-    raise CheckpointError(folder, seen, f"{SINGLE_FILE} or {INDEX_FILE}")
-
-
-def _shards(index: Path) -> list[Path]:
-    """The distinct files that an index names, which must lie beside it."""
-    names = set()
-    for name in Fields.from_file(index).nested("weight_map").data.values():
-        if not isinstance(name, str) or Path(name).name != name:
-            raise CheckpointError(index, f"the shard {name!r}", "the name of a file beside it")
-        if not (index.parent / name).is_file():
-            raise CheckpointError(index, f"no shard {name}", "every shard beside the index")
-        names.add(name)
-    return [index.parent / name for name in sorted(names)]
+    return {file: list(headers) for file, headers in files.items()}
 
 
 def _fill(file: Path, destinations: Mapping[str, Tensor]) -> None:

@@ -74,7 +74,7 @@ def auto_dtype() -> str:
 
 
 def _headers(folder: Path, config: ModelConfig) -> dict[str, TensorHeader]:
-    return tensor_headers(folder) if config.script is None else {}
+    return tensor_headers(folder, config) if config.script is None else {}
 
 
 def _manifest(folder: Path, name: str, chat: ChatModel) -> Manifest:

@@ -47,20 +47,19 @@ class TestLocalFolder:
     def test_an_index_that_leads_elsewhere_is_refused(self, folder: Path) -> None:
         index = {"weight_map": {"lm_head.weight": "../model.safetensors"}}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+        (folder / "model.safetensors").unlink()
         with pytest.raises(CheckpointError, match=r"the shard '\.\./model\.safetensors'"):
             hub.resolve(str(folder))
 
     def test_pickled_weights_are_refused(self, folder: Path) -> None:
         (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-        with pytest.raises(
-            CheckpointError, match=r"only pytorch_model\.bin, a format that can run"
-        ):
+        with pytest.raises(CheckpointError, match=r"only as pytorch_model\.bin"):
             hub.resolve(str(folder))
 
     @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
     def test_a_missing_file_is_named(self, name: str, folder: Path) -> None:
         (folder / name).unlink()
-        with pytest.raises(CheckpointError, match=f"{name}: (missing|no such file)"):
+        with pytest.raises(CheckpointError, match=f"{name}(: no such file|.* or model)"):
             hub.resolve(str(folder))
 
     @pytest.mark.parametrize(
