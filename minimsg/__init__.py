@@ -14,12 +14,12 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from minimsg.engine.engine import Engine
     from minimsg.engine.types import SamplingParams
-    from minimsg.load import load
+    from minimsg.loading import load
 
 _LAZY = {
     "Engine": "minimsg.engine.engine",
     "SamplingParams": "minimsg.engine.types",
-    "load": "minimsg.load",
+    "load": "minimsg.loading",
 }
 
 __all__ = ["Engine", "SamplingParams", "__version__", "load"]

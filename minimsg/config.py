@@ -23,7 +23,7 @@ def option(default: T, help: str, *, choices: tuple[str, ...] = ()) -> T:
 
 @dataclass(frozen=True)
 class EngineConfig:
-    """How the model is loaded and run. Read by `load.py` and `engine/`."""
+    """How the model is loaded and run. Read by `loading.py` and `engine/`."""
 
     dtype: str = option(
         "auto",

@@ -22,7 +22,7 @@ import os
 
 from minimsg import hub
 from minimsg.config import EngineConfig
-from minimsg.load import load_engine
+from minimsg.loading import load_engine
 from minimsg.prompt.chat import ChatModel
 
 MODEL = os.environ.get("MINIMSG_TOUR_MODEL", "tiny")

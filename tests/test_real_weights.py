@@ -20,7 +20,7 @@ from minimsg.config import EngineConfig
 from minimsg.engine.engine import Engine
 from minimsg.errors import ModelNotFound
 from minimsg.kernels.contract import Layout, Pages
-from minimsg.load import load_engine
+from minimsg.loading import load_engine
 from minimsg.models.contract import Inputs
 
 pytestmark = pytest.mark.weights

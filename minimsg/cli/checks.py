@@ -70,7 +70,7 @@ def devices_and_kernels() -> Iterator[Check]:
     import torch
 
     from minimsg.kernels import names
-    from minimsg.load import choose_dtype
+    from minimsg.loading import choose_dtype
 
     for device in [torch.device("cpu"), *_accelerators()]:
         dtype = choose_dtype("auto", device)

@@ -1,7 +1,7 @@
 """From a model's name to what answers requests, telling the terminal what happens.
 
 Used by `serve`, `run` and `bench --vs`: fetch or convert if need be (`hub`), then load
-(`load.py`, which logs number format, device and kernel, and why others were passed
+(`loading.py`, which logs number format, device and kernel, and why others were passed
 over). Torch is imported on the way, not before.
 """
 
@@ -61,7 +61,7 @@ def load_model(name: str, folder: Path, config: EngineConfig, max_queue: int) ->
     Raises what `load_engine` and `ChatModel.open` raise.
     """
     from minimsg.engine.worker import EngineWorker
-    from minimsg.load import load_engine
+    from minimsg.loading import load_engine
     from minimsg.prompt.chat import ChatModel
 
     start = perf_counter()

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from minimsg.hub.checkpoint import check_folder, tensor_headers
 from minimsg.hub.store import MANIFEST, FileRecord, Manifest, read_manifest
-from minimsg.load import choose_device, choose_dtype
+from minimsg.loading import choose_device, choose_dtype
 from minimsg.models.config import ModelConfig
 from minimsg.models.tensors import TensorHeader
 from minimsg.prompt.chat import ChatModel

@@ -19,7 +19,7 @@ from minimsg.engine.engine import Engine
 from minimsg.engine.runner import Runner
 from minimsg.engine.scheduler import build_batch
 from minimsg.engine.types import GenerationRequest, SamplingParams, Sequence
-from minimsg.load import load_engine
+from minimsg.loading import load_engine
 
 CPU = torch.device("cpu")
 NUM_TOKENS = 16

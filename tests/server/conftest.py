@@ -18,7 +18,7 @@ from aiohttp import web
 from minimsg.builtin import write_scripted, write_tiny
 from minimsg.config import EngineConfig, ServerConfig
 from minimsg.engine.worker import EngineWorker
-from minimsg.load import load_engine
+from minimsg.loading import load_engine
 from minimsg.prompt.chat import ChatModel
 from minimsg.server.app import make_app, make_runner
 from minimsg.server.state import SERVER

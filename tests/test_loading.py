@@ -18,7 +18,7 @@ from minimsg import builtin
 from minimsg.config import EngineConfig
 from minimsg.engine.types import FinishReason, Token
 from minimsg.errors import ConfigError, InvalidRequest, KernelUnavailable
-from minimsg.load import TextEngine, choose_device, choose_dtype, load, load_engine
+from minimsg.loading import TextEngine, choose_device, choose_dtype, load, load_engine
 
 CPU = torch.device("cpu")
 
@@ -153,5 +153,12 @@ def test_without_torch_the_error_names_the_command(
 
 
 def test_importing_it_imports_no_torch() -> None:
-    code = "import sys, minimsg.load; assert 'torch' not in sys.modules"
+    code = "import sys, minimsg.loading; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_name_load_stays_the_function_whatever_was_imported() -> None:
+    import minimsg.loading
+
+    assert minimsg.load is minimsg.loading.load
+    assert minimsg.load is load
