@@ -12,7 +12,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 @pytest.fixture(scope="session")
 def test_data() -> Path:
-    """The folder with recordings and real tokenizers; skips, with the reason, where it is absent."""
+    """The folder with recordings and real tokenizers; where it is absent, skip and say so."""
     folder = os.environ.get("MINIMSG_TEST_DATA")
     if not folder or not Path(folder).is_dir():
         pytest.skip("MINIMSG_TEST_DATA does not name a folder with recordings and tokenizers")
