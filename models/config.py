@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final
 
 from minimsg.errors import CheckpointError, UnsupportedModel
+from minimsg.fields import Fields
 from minimsg.models import FAMILIES
-from minimsg.models.fields import Fields
 from minimsg.models.rope_config import DEFAULT_THETA, DefaultRope, Rope, YarnRope, parse_rope
 from minimsg.models.script import BYTES_PER_ID, Script, parse_script
 

@@ -19,8 +19,8 @@ from typing import Final
 import numpy as np
 
 from minimsg.errors import CheckpointError, UnsupportedModel
+from minimsg.fields import MAX_SIZE
 from minimsg.models.config import MAX_LAYERS
-from minimsg.models.fields import MAX_SIZE
 from minimsg.models.gguf import GGUF, Value
 from minimsg.models.gguf_weights import ROPE_DIVISORS
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from minimsg.errors import UnsupportedModel
-from minimsg.models.fields import Fields
+from minimsg.fields import Fields
 
 DEFAULT_THETA = 10_000.0  # RoFormer (arXiv 2104.09864) section 3.2.2
 

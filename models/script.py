@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from minimsg.errors import CheckpointError
-from minimsg.models.fields import Fields
+from minimsg.fields import Fields
 
 BYTES_PER_ID: Final = 4  # one cached number a byte: 0 to 255 is exact in every float format
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from minimsg.errors import CheckpointError
+from minimsg.fields import Fields
 from minimsg.models.config import ModelConfig
-from minimsg.models.fields import Fields
 from minimsg.models.tensors import TensorHeader, read_header
 
 SINGLE_FILE: Final = "model.safetensors"

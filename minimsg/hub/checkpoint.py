@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from minimsg.fields import Fields
 from minimsg.models.config import ModelConfig
-from minimsg.models.fields import Fields
 from minimsg.models.parameters import DENSE, parameter_shapes, refuse_difference
 from minimsg.models.shards import weight_files
 from minimsg.models.tensors import TensorHeader

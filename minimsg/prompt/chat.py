@@ -16,13 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Self
 
 from minimsg.engine.types import SamplingParams
 from minimsg.errors import CheckpointError, TemplateError
-from minimsg.prompt.fields import Fields, read_fields
+from minimsg.fields import Fields
 from minimsg.prompt.probe import Traits, probe
 from minimsg.prompt.template import ChatTemplate
 from minimsg.text.tokenizer import Tokenizer
@@ -46,11 +45,11 @@ class ChatModel:
     @classmethod
     def open(cls, folder: Path, name: str) -> Self:
         """The model in `folder`, served as `name`. Raises CheckpointError, TemplateError."""
-        config = read_fields(folder / "config.json", is_required=True)
-        generation = read_fields(folder / "generation_config.json")
+        config = Fields.from_file(folder / "config.json")
+        generation = Fields.from_file(folder / "generation_config.json", is_required=False)
         tokenizer = Tokenizer.from_folder(folder)
         template, traits = _template(folder, tokenizer)
-        end_ids = config.ids("eos_token_id") | generation.ids("eos_token_id")
+        end_ids = config.end_ids("eos_token_id") | generation.end_ids("eos_token_id")
         if traits and traits.turn_end:
             end_ids |= {tokenizer.control[traits.turn_end]}
         return cls(
@@ -62,13 +61,13 @@ class ChatModel:
             end_ids=end_ids,
             sampling=_sampling(generation),
             max_context=_max_context(config),
-            model_type=config.text("model_type") or "",
+            model_type=config.text("model_type"),
             created_at=_created_at(folder),
         )
 
 
 def _template(folder: Path, tokenizer: Tokenizer) -> tuple[ChatTemplate | None, Traits | None]:
-    config = read_fields(folder / "tokenizer_config.json")
+    config = Fields.from_file(folder / "tokenizer_config.json", is_required=False)
     file, source = _source(folder, config)
     if source is None:
         return None, None
@@ -79,7 +78,7 @@ def _template(folder: Path, tokenizer: Tokenizer) -> tuple[ChatTemplate | None, 
         raise TemplateError(f"{file}: {error}") from error
 
 
-def _source(folder: Path, config: Fields) -> tuple[Path, str | None]:
+def _source(folder: Path, config: Fields) -> tuple[object, str | None]:
     """The template's text and where it stands: in its own file, else in the tokenizer's config."""
     file = folder / "chat_template.jinja"
     try:
@@ -88,19 +87,19 @@ def _source(folder: Path, config: Fields) -> tuple[Path, str | None]:
         pass
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointError(file, f"{error}", "a template in UTF-8") from error
-    value = config.values.get("chat_template")
+    value = config.data.get("chat_template")
     if isinstance(value, list):
         named = {entry.get("name"): entry for entry in value if isinstance(entry, dict)}
         value = named.get("default", {}).get("template")
     if value is not None and not isinstance(value, str):
-        raise CheckpointError(config.file, "chat_template is no text", "a template, or a list")
-    return config.file, value
+        raise CheckpointError(config.source, "chat_template is no text", "a template, or a list")
+    return config.source, value
 
 
 def _special_tokens(config: Fields) -> dict[str, str]:
     """`bos_token` ... -> its text; a token is a string or an object with `content`."""
     found: dict[str, str] = {}
-    for name, value in config.values.items():
+    for name, value in config.data.items():
         text = value.get("content") if isinstance(value, Mapping) else value
         if name.endswith("_token") and isinstance(text, str):
             found[name] = text
@@ -108,15 +107,14 @@ def _special_tokens(config: Fields) -> dict[str, str]:
 
 
 def _sampling(generation: Fields) -> SamplingParams:
-    number = partial(generation.number, low=0)
-    temperature = number("temperature", default=1.0)
-    if generation.values.get("do_sample") is False:
+    temperature = generation.number("temperature", 1.0, or_zero=True)
+    if generation.data.get("do_sample") is False:
         temperature = 0.0
     return SamplingParams(
         temperature=temperature,
-        top_k=int(number("top_k", default=0)),
-        top_p=number("top_p", default=1.0),
-        repetition_penalty=number("repetition_penalty", default=1.0) or 1.0,
+        top_k=generation.integer("top_k", 0, minimum=0),
+        top_p=generation.number("top_p", 1.0, or_zero=True),
+        repetition_penalty=generation.number("repetition_penalty", 1.0),
     )
 
 
@@ -127,22 +125,21 @@ def _max_context(config: Fields) -> int:
     limits what a token sees, not how long the text may be.
     """
     key = "original_max_position_embeddings"
-    positions = config.number("max_position_embeddings", low=1)
-    rope = config.object("rope_parameters") or config.object("rope_scaling")
-    if rope is None or "yarn" not in (rope.text("rope_type"), rope.text("type")):
-        return int(positions)
-    original = config.number(key, low=1, default=rope.number(key, low=1, default=positions))
-    factor = rope.number("factor", low=1, default=positions / original)
-    return max(int(positions), round(factor * original))
+    positions = config.integer("max_position_embeddings")
+    rope = config.nested("rope_parameters" if "rope_parameters" in config else "rope_scaling")
+    if "yarn" not in (rope.text("rope_type", ""), rope.text("type", "")):
+        return positions
+    original = config.integer(key, rope.integer(key, positions))
+    return max(positions, round(rope.number("factor", positions / original) * original))
 
 
 def _created_at(folder: Path) -> datetime:
     """When the folder was made: as minimsg.json says, else as its config.json is dated."""
-    pulled = read_fields(folder / "minimsg.json")
-    if (said := pulled.text("created_at")) is None:
+    pulled = Fields.from_file(folder / "minimsg.json", is_required=False)
+    if not (said := pulled.text("created_at", "")):
         return datetime.fromtimestamp((folder / "config.json").stat().st_mtime, UTC)
     try:
         moment = datetime.fromisoformat(said)
     except ValueError as error:
-        raise CheckpointError(pulled.file, f"created_at {said!r}", "an ISO 8601 time") from error
+        raise CheckpointError(pulled.source, f"created_at {said!r}", "an ISO 8601 time") from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -163,7 +163,7 @@ def test_a_composition_that_is_not_followed_is_logged(
     ("file", "content", "seen"),
     [
         ("config.json", {"max_position_embeddings": "many"}, "max_position_embeddings is 'many'"),
-        ("config.json", {"max_position_embeddings": None}, "max_position_embeddings is None"),
+        ("config.json", {"max_position_embeddings": None}, "max_position_embeddings is missing"),
         ("config.json", {"eos_token_id": "2"}, "eos_token_id is '2'"),
         ("config.json", {"eos_token_id": [2, True]}, "eos_token_id is"),
         ("config.json", {"rope_scaling": 4}, "rope_scaling is 4"),
@@ -188,7 +188,7 @@ def test_a_field_of_a_wrong_type_is_refused_with_its_file(
 
 
 @pytest.mark.parametrize("file", ["config", "generation_config", "tokenizer_config"])
-@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b'{"a": NaN}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff"])
 def test_a_file_that_is_no_object_is_refused(
     write_model: WriteModel, file: str, content: bytes
 ) -> None:

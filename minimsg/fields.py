@@ -1,6 +1,7 @@
-"""Reads values of a JSON object by name and type; what does not fit names itself.
+"""The small JSON files of a model folder, read value by value; what does not fit names itself.
 
-Knows nothing of models. `null` counts as absent, as in Hugging Face configs.
+Knows JSON and types, not what a value means: that is for `models/config.py` and
+`prompt/chat.py`. `null` counts as absent, as in Hugging Face configs.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ class Fields:
         self.source = source
 
     @classmethod
-    def from_file(cls, file: Path) -> Fields:
+    def from_file(cls, file: Path, *, is_required: bool = True) -> Fields:
+        """The object in `file`; an empty one if there is no such file and it is not required."""
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
+            if not is_required:
+                return cls({}, file)
             raise CheckpointError(file, "no such file", "a JSON object") from None
         except (OSError, ValueError, RecursionError) as error:
             raise CheckpointError(file, str(error), "a JSON object") from error
@@ -56,12 +60,15 @@ class Fields:
             return value
         return self._refuse(key, expected)
 
-    def number(self, key: str, default: float | None = None, *, above: float = 0.0) -> float:
-        expected = f"a finite number above {above:g}"
+    def number(
+        self, key: str, default: float | None = None, *, above: float = 0.0, or_zero: bool = False
+    ) -> float:
+        expected = f"zero or a number above {above:g}" if or_zero else f"a number above {above:g}"
         value = self._get(key, default, expected)
-        if isinstance(value, int | float) and type(value) is not bool and above < value <= LARGEST:
-            return float(value)
-        return self._refuse(key, expected)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return self._refuse(key, expected)
+        is_in_range = above < value <= LARGEST or (or_zero and value == 0)
+        return float(value) if is_in_range else self._refuse(key, expected)
 
     def optional_number(self, key: str) -> float | None:
         return self.number(key) if key in self else None
@@ -83,6 +90,14 @@ class Fields:
         if not isinstance(value, list) or not value:
             return self._refuse(key, "a list of lists of token ids")
         return tuple(self._as_ids(key, ids, vocab_size) for ids in value)
+
+    def end_ids(self, key: str) -> frozenset[int]:
+        """A token id or a list of them; none if absent."""
+        value = self.data.get(key, [])
+        ids = value if isinstance(value, list) else [value]
+        if all(type(id) is int and id >= 0 for id in ids):
+            return frozenset(ids)
+        return self._refuse(key, "a token id or a list of token ids")
 
     def nested(self, key: str) -> Fields:
         """The object under `key`; an empty one if it is absent."""
