@@ -94,16 +94,23 @@ def _load(settings: LoadSettings, console: Console) -> Report:
 
 def _versus(load: LoadSettings, settings: VersusSettings, console: Console) -> Report:
     from minimsg.cli.bench_tables import versus_table
-    from minimsg.cli.bench_versus import compare
     from minimsg.cli.startup import fetch
+    from minimsg.hub.extras import require
+
+    require("transformers", extra="dev", purpose="to compare")
 
     model = load.model or ("tiny" if settings.quick else "smollm2")
     folder = fetch(model, settings.data_dir)
+    from minimsg.cli.bench_versus import compare  # imports torch, which `fetch` has asked for
+
     say = partial(console.print, soft_wrap=True, markup=False)
     findings, head = compare(folder, settings, load.time_limit_s, say)
     console.print(versus_table(findings))
     agreement = findings.agreement
     say(f"greedy tokens that agree: {agreement.same} of {agreement.tokens}")
+    for name in settings.shapes.names:
+        if name not in findings.figures:
+            say(f"{name}: no time was left for it (--time-limit-s)")
     for reason in findings.noise:
         say(f"no verdict: {reason}")
     for key, verdict in (findings.verdicts or {}).items():

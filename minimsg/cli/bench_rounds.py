@@ -66,15 +66,16 @@ def measure(
     rounds: Rounds,
 ) -> dict[str, list[Round]]:
     """The rounds of each figure. `prompts(number, tokens)` makes prompts of equal length."""
+    *decoding, prefilling = shapes.names
     figures = {}
-    for batch in shapes.batches:
+    for name, batch in zip(decoding, shapes.batches, strict=True):
         shared = prompts(batch, shapes.context)
         sides = [side.decoding(shared, shapes.new_tokens) for side in (ours, theirs)]
-        figures[f"decode_{batch}"] = rounds.run(f"decode_{batch}", *sides)
+        figures[name] = rounds.run(name, *sides)
     shared = prompts(rounds.number + 1, shapes.prefill)
     sides = [side.prefilling(shared) for side in (ours, theirs)]
-    figures[f"prefill_{shapes.prefill}"] = rounds.run(f"prefill_{shapes.prefill}", *sides)
-    return figures
+    figures[prefilling] = rounds.run(prefilling, *sides)
+    return {name: measured for name, measured in figures.items() if measured}
 
 
 class Rounds:
@@ -96,8 +97,13 @@ class Rounds:
         self._on_round = on_round
 
     def run(self, name: str, ours: Iterator[float], theirs: Iterator[float]) -> list[Round]:
-        """Rounds of one figure, at least one; a figure may use its share of the time left."""
+        """Rounds of one figure, which may use its share of the time left.
+
+        At least one; none if all time is gone.
+        """
         now = perf_counter()
+        if now > self._deadline:
+            return []
         deadline = now + (self._deadline - now) / self._figures_left
         self._figures_left -= 1
         next(ours), next(theirs)  # the first run of anything is slower; it is not counted

@@ -26,7 +26,7 @@ class LoadSettings:
     requests: int = option(16, "Requests for each number of streams; at least one a stream.")
     prompt_tokens: int = option(256, "Length of each prompt, about.")
     max_tokens: int = option(64, "Length limit of each reply.")
-    time_limit_s: float = option(400.0, "Seconds that the measurement may take.")
+    time_limit_s: float = option(300.0, "Seconds that the measurement may take.")
     request_timeout_s: float = option(120.0, "Seconds that one reply may take.")
     api_key: str | None = option(None, "Key to send, if the server wants one.")
 
@@ -47,12 +47,17 @@ class LoadSettings:
 
 @dataclass(frozen=True)
 class Shapes:
-    """What is measured with --vs; keys of the report are `decode_B` and `prefill_T`."""
+    """What is measured with --vs."""
 
     batches: tuple[int, ...] = (1, 8, 16)
     context: int = 256  # prompt tokens of each sequence; grows by `new_tokens` a round
     prefill: int = 512
     new_tokens: int = 8  # decode steps that are timed in each round
+
+    @property
+    def names(self) -> list[str]:
+        """The figures of the report, in order."""
+        return [*(f"decode_{batch}" for batch in self.batches), f"prefill_{self.prefill}"]
 
 
 @dataclass(frozen=True)
@@ -60,9 +65,10 @@ class VersusSettings:
     """`minimsg bench --vs`: the engine beside another library, in one process."""
 
     dtype: str = option(
-        "bfloat16",
-        "With --vs: number format of both sides.",
-        choices=("float32", "bfloat16", "float16"),
+        "auto",
+        "With --vs: number format of both sides; auto is bfloat16 where the CPU has it in "
+        "hardware, else float32.",
+        choices=("auto", "float32", "bfloat16", "float16"),
     )
     rounds: int = option(7, "With --vs: how often each figure is measured.")
     threads: int | None = option(None, "With --vs: CPU threads of both; default is every core.")

@@ -93,6 +93,7 @@ class Theirs:
     """transformers' own model and `generate`. Satisfies `Side`."""
 
     def __init__(self, folder: Path, dtype: torch.dtype) -> None:
+        self.dtype = str(dtype).removeprefix("torch.")
         transformers = import_module("transformers")
         transformers.utils.logging.set_verbosity_error()
         transformers.utils.logging.disable_progress_bar()

@@ -18,8 +18,10 @@ from minimsg.cli.bench_sides import Ours, Theirs, make_prompts, read_bandwidth
 from minimsg.cli.foreign import quiet
 from minimsg.cli.machine import load_average, machine, usable_cores, versions
 from minimsg.config import EngineConfig
-from minimsg.load import load_engine
+from minimsg.loading import choose_dtype, load_engine
 from minimsg.text.tokenizer import Tokenizer
+
+AGREEMENT_PROMPTS, AGREEMENT_TOKENS = 4, 32
 
 
 @dataclass(frozen=True)
@@ -32,15 +34,15 @@ class Pair:
 
     @classmethod
     def load(cls, folder: Path, dtype: str, threads: int) -> Pair:
-        torch.set_num_threads(threads)
         config = EngineConfig(dtype=dtype, device="cpu", threads=threads)
         ours = Ours(load_engine(folder, config))
-        return cls(ours, Theirs(folder, getattr(torch, dtype)), Tokenizer.from_folder(folder))
+        theirs = Theirs(folder, choose_dtype(dtype, torch.device("cpu")))
+        return cls(ours, theirs, Tokenizer.from_folder(folder))
 
     def agreement(self, shapes: Shapes) -> Agreement:
-        """On the prompts of the largest batch."""
-        prompts = make_prompts(self.tokenizer, max(shapes.batches), shapes.context)
-        replies = self.ours.generate(prompts, shapes.new_tokens)
+        """On some of the prompts that were timed."""
+        prompts = make_prompts(self.tokenizer, AGREEMENT_PROMPTS, shapes.context)
+        replies = self.ours.generate(prompts, AGREEMENT_TOKENS)
         return self.theirs.agreement(prompts, replies)
 
 
@@ -55,7 +57,7 @@ def compare(
         pair = Pair.load(folder, settings.dtype, threads)
         rounds = Rounds(
             settings.num_rounds,
-            num_figures=len(shapes.batches) + 1,
+            num_figures=len(shapes.names),
             time_limit_s=time_limit_s,
             probe=lambda: (read_bandwidth(), load_average()),
             on_round=lambda name, done: say(_line(name, done)),
@@ -65,7 +67,7 @@ def compare(
         say("comparing greedy tokens")
         findings = Findings(figures, load_before, pair.agreement(shapes))
     head: dict[str, object] = {
-        "settings": {"dtype": settings.dtype, "threads": threads, **asdict(shapes)},
+        "settings": {"dtype": pair.theirs.dtype, "threads": threads, **asdict(shapes)},
         "config": _config(pair.theirs),
         "machine": machine().as_dict(),
         "versions": versions(),

@@ -16,7 +16,7 @@ from minimsg.cli.chat import Conversation, Quit, ReplySettings, read_question
 from minimsg.cli.data_dir import data_dir_option
 from minimsg.cli.logs import configure, escape
 from minimsg.cli.options import options_from
-from minimsg.cli.startup import DEFAULT_MODEL
+from minimsg.cli.startup import DEFAULT_MODEL, require_engine
 from minimsg.config import EngineConfig
 from minimsg.errors import GenerationFailed, RequestError
 
@@ -53,6 +53,7 @@ def run(
       cat question.txt | minimsg run
       minimsg run --verbose --temperature 0
     """
+    require_engine()
     started = perf_counter()
     from minimsg.cli.asking import Asker  # torch is imported here, and counted
 

@@ -41,16 +41,22 @@ class Loaded:
         )
 
 
-def fetch(name: str, data_dir: Path | None) -> Path:
-    """The folder of the model, pulled if it is not here; a bar shows how far that is.
-
-    Raises ConfigError if the packages that run a model are not installed.
-    """
-    from minimsg import hub
-    from minimsg.cli.progress import progress_bar
+def require_engine() -> None:
+    """Raise ConfigError, with the command that adds them, without the packages of the engine."""
     from minimsg.hub.extras import require
 
     require("torch", extra="engine", purpose="to run a model")
+
+
+def fetch(name: str, data_dir: Path | None) -> Path:
+    """The folder of the model, pulled if it is not here; a bar shows how far that is.
+
+    Raises what `require_engine` and `hub.ensure` raise.
+    """
+    require_engine()
+    from minimsg import hub
+    from minimsg.cli.progress import progress_bar
+
     with progress_bar() as progress:
         return hub.ensure(name, data_dir, progress)
 

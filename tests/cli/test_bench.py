@@ -61,7 +61,7 @@ def test_a_quick_comparison_has_the_shape_of_a_real_one(
         for one in rounds:
             assert one["read_gb_per_s"] > 0
             assert one["ratio"] == pytest.approx(one["ours"] / one["theirs"])
-    assert report["agreement"] == {"tokens": 16 * 4, "same": 16 * 4}, "float32 agrees exactly"
+    assert report["agreement"] == {"tokens": 4 * 32, "same": 4 * 32}, "float32 agrees exactly"
     assert report["settings"]["dtype"] == "float32"
     assert report["versions"]["transformers"]
     assert "no verdict" in result.stderr or "minimsg is" in result.stderr

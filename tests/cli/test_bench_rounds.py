@@ -63,7 +63,9 @@ def test_the_rounds_of_a_figure_end_when_the_next_would_not_fit_into_its_time() 
 
     measured = rounds(100, time_limit_s=0.4, num_figures=2).run("decode_1", side(), side())
     assert 1 <= len(measured) <= 5, "0.2 s for this figure, 0.04 s a round"
-    assert len(rounds(100, time_limit_s=0.0).run("decode_1", side(), side())) == 1
+    few = rounds(100, time_limit_s=0.001)
+    assert len(few.run("decode_1", side(), side())) == 1, "what was begun gives one round"
+    assert few.run("decode_8", side(), side()) == [], "nothing is begun without time"
 
 
 def test_ratios_are_medians_of_the_rounds_own_ratios() -> None:

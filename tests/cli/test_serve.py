@@ -81,10 +81,14 @@ def test_a_model_that_nobody_knows_ends_with_what_there_is(tmp_path: Path) -> No
     assert "Traceback" not in done.stderr
 
 
-def test_without_torch_it_says_which_command_adds_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [["serve", "tiny", "--port", "0"], ["run", "tiny", "?"], ["bench", "--vs=transformers"]],
+)
+def test_without_torch_a_command_says_what_adds_it(command: list[str], tmp_path: Path) -> None:
     script = "import sys; sys.modules['torch'] = None; " + MINIMSG[-1]
     done = subprocess.run(
-        [sys.executable, "-c", script, "serve", "tiny", "--port", "0", "--data-dir", str(tmp_path)],
+        [sys.executable, "-c", script, *command, "--data-dir", str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=60,
