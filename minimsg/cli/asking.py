@@ -40,8 +40,10 @@ class Asker:
         loaded.worker.start()
         try:
             with asyncio.Runner() as runner:
-                yield cls(server, runner)
-                runner.run(server.pool.close())
+                try:
+                    yield cls(server, runner)
+                finally:
+                    runner.run(server.pool.close())
         finally:
             loaded.worker.stop()
 

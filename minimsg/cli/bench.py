@@ -29,7 +29,7 @@ Report = dict[str, object]
 @click.option(
     "--json",
     "json_file",
-    type=click.File("w", encoding="utf-8", lazy=True),
+    type=click.File("w", encoding="utf-8", lazy=False),
     metavar="FILE",
     help="Write the report as JSON; - is the standard output.",
 )
@@ -55,7 +55,9 @@ def bench(
     from rich.console import Console
 
     # The table gives way to JSON on the standard output.
-    console = Console(stderr=json_file is not None and json_file.name == "-", highlight=False)
+    console = Console(
+        stderr=json_file is not None and json_file.name == "<stdout>", highlight=False
+    )
     if vs:
         report = _versus(load_settings, versus_settings, console)
     else:

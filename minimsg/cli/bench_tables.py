@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import median
 
+from rich.box import SIMPLE
 from rich.table import Table
 
 from minimsg.cli.bench_report import QUANTILES, Level
@@ -13,11 +14,9 @@ from minimsg.cli.bench_rounds import Findings
 
 def load_table(levels: list[Level]) -> Table:
     """One row for each number of streams."""
-    table = Table(title="times in ms: " + " / ".join(QUANTILES))
-    for heading in ("streams", "requests", "errors", "TTFT", "inter-token", "total"):
-        table.add_column(heading, justify="right")
-    table.add_column("output tokens/s", justify="right")
-    table.add_column("prefill tokens/s (p50)", justify="right")
+    table = Table(title=f"times are {'/'.join(QUANTILES)} in ms", box=SIMPLE, title_justify="left")
+    for heading in ("streams", "requests", "errors", "TTFT", "per token", "tokens/s", "prefill/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for level in levels:
         table.add_row(
             str(level.streams),
@@ -25,7 +24,6 @@ def load_table(levels: list[Level]) -> Table:
             str(sum(level.errors.values())),
             _percentiles(level.ttft_ms),
             _percentiles(level.inter_token_ms),
-            _percentiles(level.total_ms),
             f"{level.output_tokens_per_s:.1f}",
             f"{level.prefill_tokens_per_s.get('p50', 0.0):.0f}",
         )
@@ -34,9 +32,11 @@ def load_table(levels: list[Level]) -> Table:
 
 def versus_table(findings: Findings) -> Table:
     """One row for each figure: both sides, and the ratios."""
-    table = Table(title="tokens/s, medians of the rounds; ratio inside each round")
-    for heading in ("figure", "rounds", "minimsg", "transformers", "ratio", "min", "max"):
-        table.add_column(heading, justify="left" if heading == "figure" else "right")
+    title = "tokens/s are medians of the rounds; ratios are made inside each round"
+    table = Table(title=title, box=SIMPLE, title_justify="left")
+    table.add_column("figure")
+    for heading in ("rounds", "minimsg", "transformers", "ratio", "min", "max"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for key, spread in findings.spreads.items():
         rounds = findings.figures[key]
         table.add_row(
@@ -50,4 +50,4 @@ def versus_table(findings: Findings) -> Table:
 
 
 def _percentiles(values: Mapping[str, float]) -> str:
-    return " / ".join(f"{values[name]:.0f}" for name in QUANTILES) if values else "-"
+    return "/".join(f"{values[name]:.0f}" for name in QUANTILES) if values else "-"

@@ -58,7 +58,7 @@ def run(
     from minimsg.cli.asking import Asker  # torch is imported here, and counted
 
     if prompt is None and not sys.stdin.isatty():
-        prompt = sys.stdin.read()
+        prompt = sys.stdin.buffer.read().decode(errors="replace")
     configure("info" if verbose else "warning")
     with Asker.open(model, data_dir, engine_config) as asker:
         if verbose:
