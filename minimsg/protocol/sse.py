@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Final
 
 from pydantic import JsonValue
 
 from minimsg.protocol.events import Event
 
+JSON: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+
 # Some clients cut lines with Python's str.splitlines, which also cuts at these three.
-LINE_BREAKS_IN_JSON = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+LINE_BREAKS: Final = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 def encode(event: Event) -> bytes:
@@ -24,8 +27,8 @@ def encode(event: Event) -> bytes:
 
 def to_json(value: object) -> str:
     """JSON on one line, UTF-8 kept as it is; NaN is our bug and raises ValueError."""
-    text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return text.translate(LINE_BREAKS_IN_JSON)
+    text = JSON.encode(value)
+    return text if text.isascii() else text.translate(LINE_BREAKS)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ ROUTES: Final = [
 
 EXIT_OK, EXIT_ENGINE, EXIT_INTERRUPTED = 0, 70, 130
 FAREWELL_S: Final = 2.0  # to send an error to every stream that is cut
+IDLE_S: Final = 75.0  # that a connection may stay open between two requests
 
 
 def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web.Application:
@@ -66,6 +67,7 @@ def make_runner(app: web.Application) -> web.AppRunner:
         handler_cancellation=True,  # a client that leaves ends its handler
         auto_decompress=False,  # `body.py` does, and counts
         logger=http_logger,
+        keepalive_timeout=IDLE_S,
         access_log=None,  # `middleware.py` has its own
         shutdown_timeout=FAREWELL_S,
     )

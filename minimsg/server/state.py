@@ -16,7 +16,7 @@ from aiohttp import web
 from minimsg.config import ServerConfig
 from minimsg.engine.types import GenerationRequest
 from minimsg.engine.worker import EngineWorker
-from minimsg.errors import NotImplementedHere, Overloaded
+from minimsg.errors import ConfigError, NotImplementedHere, Overloaded
 from minimsg.prompt.chat import ChatModel
 from minimsg.server.pool import PreparePool
 from minimsg.server.prepare import Prepared, Served
@@ -29,6 +29,9 @@ class Server:
     """The served model and the state of serving it."""
 
     def __init__(self, chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> None:
+        """Raises ConfigError."""
+        if config.ping_interval_s <= 0 or config.write_timeout_s <= 0:
+            raise ConfigError("ping_interval_s and write_timeout_s must be more than 0")
         self.chat = chat
         self.worker = worker
         self.config = config

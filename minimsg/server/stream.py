@@ -9,8 +9,8 @@ that does not read is dropped. Knows HTTP and events, not where they come from.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
@@ -36,63 +36,78 @@ async def stream_response(
     response = web.StreamResponse(headers=HEADERS | headers)
     await response.prepare(request)
     writer = EventWriter(request, response)
-    pinging = asyncio.create_task(writer.keep_alive())
+    watching = asyncio.create_task(writer.watch())
     try:
         await writer.write(first)
-        async for event in events:
-            await writer.write(event)
-    except (ConnectionError, asyncio.CancelledError):
-        raise
-    except Exception as error:  # too late for a status
-        request_id = request[REQUEST_ID]
-        await writer.write(envelope(as_request_error(error, request_id), request_id))
+        await _write_rest(writer, events, request[REQUEST_ID])
+        await writer.close()
     finally:
-        pinging.cancel()
-    await writer.close()
+        watching.cancel()
     return response
 
 
+async def _write_rest(writer: EventWriter, events: AsyncIterator[Event], request_id: str) -> None:
+    try:
+        async for event in events:
+            await writer.write(event)
+    except ConnectionError:
+        raise
+    except Exception as error:  # too late for a status
+        await writer.write(envelope(as_request_error(error, request_id), request_id))
+
+
 class EventWriter:
-    """One open response. Every write has a deadline, and no two overlap."""
+    """One open response, and how long it has been silent or stuck."""
 
     def __init__(self, request: web.Request, response: web.StreamResponse) -> None:
         self._request = request
         self._response = response
         self._server = request.app[SERVER]
-        self._loop = asyncio.get_running_loop()
-        self._quiet_since = self._loop.time()
         self._is_writing = False
+        self._since = time.monotonic()  # when the latest write began or ended
 
     async def write(self, event: Event) -> None:
-        """Send one event. Raises ConnectionError when the client is gone or does not read."""
-        await self._in_time(self._response.write(encode(event)))
+        """Send one event. Raises ConnectionError when the client is gone."""
+        await self._note(self._response.write(encode(event)))
 
     async def close(self) -> None:
         """End the response in order. Raises ConnectionError."""
-        await self._in_time(self._response.write_eof())
+        await self._note(self._response.write_eof())
 
-    async def keep_alive(self) -> None:
-        """Ping after every stretch of silence, as long as the engine lives."""
-        interval = self._server.config.ping_interval_s
+    async def watch(self) -> None:
+        """Ping a silent stream while the engine lives; drop a client that does not read.
+
+        Beside the writes, not around each: a timer for every token would cost more than
+        the token.
+        """
+        config = self._server.config
+        limits = (config.ping_interval_s, config.write_timeout_s)  # silent, stuck
         while True:
-            due = self._quiet_since + interval
-            await asyncio.sleep(max(0, due - self._loop.time()))
-            if self._quiet_since + interval > due:
-                continue
-            self._quiet_since = self._loop.time()
-            if self._server.is_live and not self._is_writing:
-                with suppress(ConnectionError):  # the reply meets it too, and ends
-                    await self.write(PING)
+            left = self._since + limits[self._is_writing] - time.monotonic()
+            if left > 0:
+                await asyncio.sleep(min(left, *limits))
+            elif self._is_writing:
+                return self._drop()
+            else:
+                await self._ping()
 
-    async def _in_time(self, writing: Awaitable[None]) -> None:
-        self._is_writing = True
+    async def _ping(self) -> None:
+        self._since = time.monotonic()
+        if self._server.is_live:
+            try:
+                async with asyncio.timeout(self._server.config.write_timeout_s):
+                    await self.write(PING)
+            except (ConnectionError, TimeoutError):
+                self._drop()
+
+    def _drop(self) -> None:
+        """End the connection; the write that is under way, or the next one, fails."""
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+    async def _note(self, writing: Awaitable[None]) -> None:
+        self._is_writing, self._since = True, time.monotonic()
         try:
-            async with asyncio.timeout(self._server.config.write_timeout_s):
-                await writing
-        except TimeoutError:
-            if self._request.transport is not None:
-                self._request.transport.abort()
-            raise ConnectionResetError("the client does not read") from None
+            await writing
         finally:
-            self._is_writing = False
-            self._quiet_since = self._loop.time()
+            self._is_writing, self._since = False, time.monotonic()

@@ -24,7 +24,7 @@ from minimsg.server.prepare import Served, count_prompt, prepare_message
 
 from .running import PLAIN, ask, eventually
 
-WINDOW = 20_000_000  # so that long prompts are tokenized and not refused
+WINDOW = 16_000_000  # so that long prompts are tokenized and not refused
 PADDING = b" " * (LIMITS.inline_body_bytes + 1)
 
 
