@@ -2,13 +2,14 @@
 
 On a shared machine the same command moves by up to 2x between moments, so only what was
 measured back to back is compared, and a verdict is given only where the machine was
-quiet. Knows no engine: a side is two iterators of figures (`Side`). Ours and
+quiet. Knows no engine: a side is two generators of figures (`Side`). Ours and
 transformers' are in `bench_sides.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from statistics import median
 from time import perf_counter
@@ -20,18 +21,19 @@ MAX_LOAD = 0.5  # load average before the start, above which others are at work
 MAX_PROBE_SPREAD = 0.2  # of the read bandwidth, between the rounds
 
 Prompt = list[int]
+Figures = Generator[float, None, None]  # measures once for each item that is taken
 
 
 class Side(Protocol):
-    """One of the two engines. Each iterator measures once for each item that is taken."""
+    """One of the two engines."""
 
-    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Iterator[float]:
+    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Figures:
         """Tokens per second of `new_tokens` more steps of all prompts together.
 
         The prompts are computed once, before the first item; the context then grows.
         """
 
-    def prefilling(self, prompts: list[Prompt]) -> Iterator[float]:
+    def prefilling(self, prompts: list[Prompt]) -> Figures:
         """Prompt tokens per second up to the first new token, of one prompt after the other."""
 
 
@@ -96,17 +98,20 @@ class Rounds:
         self._probe = probe
         self._on_round = on_round
 
-    def run(self, name: str, ours: Iterator[float], theirs: Iterator[float]) -> list[Round]:
-        """Rounds of one figure, which may use its share of the time left.
+    def run(self, name: str, ours: Figures, theirs: Figures) -> list[Round]:
+        """Rounds of one figure, which may use its share of the time left; then both are closed.
 
-        At least one; none if all time is gone.
+        At least one round; none if all time is gone.
         """
         now = perf_counter()
-        if now > self._deadline:
-            return []
         deadline = now + (self._deadline - now) / self._figures_left
         self._figures_left -= 1
-        next(ours), next(theirs)  # the first run of anything is slower; it is not counted
+        with closing(ours), closing(theirs):
+            return [] if now > deadline else self._run(name, ours, theirs, deadline)
+
+    def _run(self, name: str, ours: Figures, theirs: Figures, deadline: float) -> list[Round]:
+        for side in (ours, theirs):
+            next(side)  # the first run of anything is slower; it is not counted
         done: list[Round] = []
         longest_s = 0.0
         while not done or (len(done) < self.number and perf_counter() + longest_s < deadline):

@@ -9,7 +9,6 @@ that neither side pads. The rounds are in `bench_rounds.py`, loading and report 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from importlib import import_module
 from itertools import count, islice
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from minimsg.cli import bench_prompts
-from minimsg.cli.bench_rounds import Agreement, Prompt
+from minimsg.cli.bench_rounds import Agreement, Figures, Prompt
 from minimsg.engine.engine import Engine
 from minimsg.engine.types import Finish, GenerationRequest, SamplingParams, Step, Token
 from minimsg.errors import ConfigError, GenerationFailed
@@ -37,13 +36,13 @@ class Ours:
         self.engine = engine
         self._ids = count()
 
-    def prefilling(self, prompts: list[Prompt]) -> Iterator[float]:
+    def prefilling(self, prompts: list[Prompt]) -> Figures:
         for prompt in prompts:
             start = perf_counter()
             self.generate([prompt], 1)
             yield len(prompt) / (perf_counter() - start)
 
-    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Iterator[float]:
+    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Figures:
         """Timed are whole steps, from the one after the last prompt's first token on."""
         requests = self._requests(prompts, self.engine.max_context - len(prompts[0]))
         steps = self.engine.steps(*requests)
@@ -105,13 +104,13 @@ class Theirs:
             do_sample=False, use_cache=True, eos_token_id=None, pad_token_id=0
         )
 
-    def prefilling(self, prompts: list[Prompt]) -> Iterator[float]:
+    def prefilling(self, prompts: list[Prompt]) -> Figures:
         for prompt in prompts:
             start = perf_counter()
             self._generate(torch.tensor([prompt]), 1, None)
             yield len(prompt) / (perf_counter() - start)
 
-    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Iterator[float]:
+    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Figures:
         """From the first new token of a run to its last: time(N + 1 tokens) - time(1)."""
         ids, cache = torch.tensor(prompts), None
         while True:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from minimsg.cli.bench_rounds import Agreement, Findings, Prompt, Round, Rounds, measure
+from minimsg.cli.bench_rounds import Agreement, Figures, Findings, Prompt, Round, Rounds, measure
 from minimsg.cli.bench_settings import Shapes, VersusSettings
 
 
@@ -18,15 +17,15 @@ class Scripted:
     def __init__(self, name: str, log: list[str], speed: float) -> None:
         self.name, self.log, self.speed = name, log, speed
 
-    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Iterator[float]:
+    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Figures:
         assert {len(prompt) for prompt in prompts} == {256}
         yield from self._measured(f"decode_{len(prompts)}")
 
-    def prefilling(self, prompts: list[Prompt]) -> Iterator[float]:
+    def prefilling(self, prompts: list[Prompt]) -> Figures:
         assert {len(prompt) for prompt in prompts} == {512}
         yield from self._measured("prefill_512")
 
-    def _measured(self, name: str) -> Iterator[float]:
+    def _measured(self, name: str) -> Figures:
         yield 0.001
         while True:
             self.log.append(f"{self.name} {name}")
@@ -56,7 +55,7 @@ def test_a_and_b_take_turns_for_each_figure_of_the_report() -> None:
 
 
 def test_the_rounds_of_a_figure_end_when_the_next_would_not_fit_into_its_time() -> None:
-    def side() -> Iterator[float]:
+    def side() -> Figures:
         while True:
             time.sleep(0.02)
             yield 1.0
