@@ -64,7 +64,7 @@ def make_runner(app: web.Application) -> web.AppRunner:
     """The application behind aiohttp's server, set up as the handlers expect it."""
     return web.AppRunner(
         app,
-        handler_cancellation=True,  # a client that leaves ends its handler
+        handler_cancellation=True,  # leaving ends the handler; half-closing is leaving
         auto_decompress=False,  # `body.py` does, and counts
         logger=http_logger,
         keepalive_timeout=IDLE_S,

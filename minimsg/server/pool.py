@@ -13,8 +13,9 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Final, TypeVar, cast
 
 from minimsg.errors import InternalError, Overloaded, RequestTimeout
@@ -44,7 +45,7 @@ class PreparePool:
         if len(body) > LIMITS.inline_body_bytes:
             return await self._in_turn(work, body)
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(LIMITS.prepare_timeout_s):
+        async with _deadline():
             return await loop.run_in_executor(self._threads, work, body, self._served)
 
     async def close(self) -> None:
@@ -67,12 +68,9 @@ class PreparePool:
         process = await self._take()
         is_usable = False
         try:
-            async with asyncio.timeout(LIMITS.prepare_timeout_s):
+            async with _deadline():
                 reply = REPLY.validate_json(await _exchange(process, work.__name__, body))
             is_usable = True
-        except TimeoutError:
-            limit = LIMITS.prepare_timeout_s
-            raise RequestTimeout(f"Reading the request took longer than {limit:g} s.") from None
         except (EOFError, ConnectionError) as error:
             raise InternalError("The request could not be prepared.") from error
         finally:
@@ -103,6 +101,16 @@ class PreparePool:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             start_new_session=True,  # Ctrl-C is for the server, which ends its processes itself
         )
+
+
+@asynccontextmanager
+async def _deadline() -> AsyncIterator[None]:
+    limit = LIMITS.prepare_timeout_s
+    try:
+        async with asyncio.timeout(limit):
+            yield
+    except TimeoutError:
+        raise RequestTimeout(f"Reading the request took longer than {limit:g} s.") from None
 
 
 async def _exchange(process: Process, work: str, body: bytes) -> bytes:

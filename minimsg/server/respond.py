@@ -28,7 +28,10 @@ def json_response(
 ) -> web.Response:
     """`value` as the body."""
     return web.Response(
-        text=to_json(value), status=status, headers=headers, content_type="application/json"
+        body=to_json(value).encode(),
+        status=status,
+        headers=headers,
+        content_type="application/json",
     )
 
 

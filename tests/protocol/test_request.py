@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from minimsg.errors import InvalidRequest
@@ -195,6 +200,23 @@ def test_an_error_quotes_at_most_a_part_of_what_was_sent() -> None:
     with pytest.raises(InvalidRequest) as caught:
         MessagesRequest.parse(body(messages=user({"type": "x" * 100_000})))
     assert len(caught.value.message) < 2_100
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "text", "role", "content"]), inner)
+    ),
+    max_leaves=8,
+)
+FIELDS = sorted(MessagesRequest.model_fields)
+
+
+@given(st.dictionaries(st.sampled_from([*FIELDS, "tools"]), ANYTHING))
+def test_whatever_is_sent_is_accepted_or_refused_and_nothing_else(fields: Any) -> None:
+    with suppress(InvalidRequest):
+        MessagesRequest.parse(body(**fields))
 
 
 NOT_JSON = [

@@ -102,6 +102,15 @@ async def test_work_that_is_late_ends_with_its_process(
     await pool.run(prepare_message, encoded() + PADDING)
 
 
+async def test_a_small_body_has_the_same_deadline(
+    pool: PreparePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "LIMITS", replace(LIMITS, prepare_timeout_s=0.001))
+    small = encoded(messages=[{"role": "user", "content": "words and " * 20_000}])
+    with pytest.raises(RequestTimeout):
+        await pool.run(count_prompt, small)
+
+
 async def test_a_process_that_dies_is_replaced(pool: PreparePool) -> None:
     await pool.run(prepare_message, encoded() + PADDING)
     [process] = children()
