@@ -110,9 +110,6 @@ def _versus(load: LoadSettings, settings: VersusSettings, console: Console) -> R
     console.print(versus_table(findings))
     agreement = findings.agreement
     say(f"greedy tokens that agree: {agreement.same} of {agreement.tokens}")
-    for name in settings.shapes.names:
-        if name not in findings.figures:
-            say(f"{name}: no time was left for it (--time-limit-s)")
     for reason in findings.noise:
         say(f"no verdict: {reason}")
     for key, verdict in (findings.verdicts or {}).items():

@@ -69,15 +69,15 @@ def measure(
 ) -> dict[str, list[Round]]:
     """The rounds of each figure. `prompts(number, tokens)` makes prompts of equal length."""
     *decoding, prefilling = shapes.names
+    shared = prompts(rounds.number + 1, shapes.prefill)
+    sides = [side.prefilling(shared) for side in (ours, theirs)]
+    prefilled = rounds.run(prefilling, *sides)
     figures = {}
     for name, batch in zip(decoding, shapes.batches, strict=True):
         shared = prompts(batch, shapes.context)
         sides = [side.decoding(shared, shapes.new_tokens) for side in (ours, theirs)]
         figures[name] = rounds.run(name, *sides)
-    shared = prompts(rounds.number + 1, shapes.prefill)
-    sides = [side.prefilling(shared) for side in (ours, theirs)]
-    figures[prefilling] = rounds.run(prefilling, *sides)
-    return {name: measured for name, measured in figures.items() if measured}
+    return {**figures, prefilling: prefilled}
 
 
 class Rounds:
@@ -99,15 +99,15 @@ class Rounds:
         self._on_round = on_round
 
     def run(self, name: str, ours: Figures, theirs: Figures) -> list[Round]:
-        """Rounds of one figure, which may use its share of the time left; then both are closed.
+        """Rounds of one figure, at least one; then both sides are closed.
 
-        At least one round; none if all time is gone.
+        A figure may use its share of the time left, and what cheaper ones before it left over.
         """
         now = perf_counter()
         deadline = now + (self._deadline - now) / self._figures_left
         self._figures_left -= 1
         with closing(ours), closing(theirs):
-            return [] if now > deadline else self._run(name, ours, theirs, deadline)
+            return self._run(name, ours, theirs, deadline)
 
     def _run(self, name: str, ours: Figures, theirs: Figures, deadline: float) -> list[Round]:
         for side in (ours, theirs):

@@ -50,7 +50,8 @@ def test_a_and_b_take_turns_for_each_figure_of_the_report() -> None:
     figures = measure(a, b, Shapes(), lambda number, n: [[i] * n for i in range(number)], rounds(3))
     names = ["decode_1", "decode_8", "decode_16", "prefill_512"]
     assert list(figures) == names
-    assert log == [f"{side} {name}" for name in names for side in "ABABAB"]
+    cheapest_first = [names[-1], *names[:-1]]
+    assert log == [f"{side} {name}" for name in cheapest_first for side in "ABABAB"]
     assert {one.ratio for measured in figures.values() for one in measured} == {3.0}
 
 
@@ -62,9 +63,9 @@ def test_the_rounds_of_a_figure_end_when_the_next_would_not_fit_into_its_time() 
 
     measured = rounds(100, time_limit_s=0.4, num_figures=2).run("decode_1", side(), side())
     assert 1 <= len(measured) <= 5, "0.2 s for this figure, 0.04 s a round"
-    few = rounds(100, time_limit_s=0.001)
-    assert len(few.run("decode_1", side(), side())) == 1, "what was begun gives one round"
-    assert few.run("decode_8", side(), side()) == [], "nothing is begun without time"
+    few = rounds(100, time_limit_s=0.0)
+    for name in ("decode_1", "decode_8"):
+        assert len(few.run(name, side(), side())) == 1, "one round is always made"
 
 
 def test_ratios_are_medians_of_the_rounds_own_ratios() -> None:
