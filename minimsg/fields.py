@@ -23,6 +23,7 @@ class Fields:
 
     def __init__(self, data: Mapping[str, object], source: object) -> None:
         self.data = {key: value for key, value in data.items() if value is not None}
+        self.nulls = data.keys() - self.data.keys()  # for the few keys whose absence says more
         self.source = source
 
     @classmethod
@@ -61,13 +62,20 @@ class Fields:
         return self._refuse(key, expected)
 
     def number(
-        self, key: str, default: float | None = None, *, above: float = 0.0, or_zero: bool = False
+        self,
+        key: str,
+        default: float | None = None,
+        *,
+        above: float = 0.0,
+        or_zero: bool = False,
+        maximum: float = LARGEST,
     ) -> float:
         expected = f"zero or a number above {above:g}" if or_zero else f"a number above {above:g}"
+        expected += "" if maximum == LARGEST else f", at most {maximum:g}"
         value = self._get(key, default, expected)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return self._refuse(key, expected)
-        is_in_range = above < value <= LARGEST or (or_zero and value == 0)
+        is_in_range = above < value <= maximum or (or_zero and value == 0)
         return float(value) if is_in_range else self._refuse(key, expected)
 
     def optional_number(self, key: str) -> float | None:

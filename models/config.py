@@ -5,13 +5,14 @@ read in `rope_config.py`, tapes in `script.py`; what a family makes of the value
 in its own file.
 
 Which unknown keys are harmless? `model_type` names an architecture whose definition is
-its class in transformers, and that class reads a closed set of keys. All of them that
-change the maths are read here, or refused by `NEUTRAL`. A key outside that set (hub
-configs have dozens: `_name_or_path`, `use_cache`, tool versions) is not read by the
-definition either, so it cannot change what the weights mean. An allow-list of harmless
-keys would refuse a good model for every new tool that leaves its mark. The rest of the
-risk is a family that imitates another's `model_type` with a twist: the usual names of
-such twists stand in `NEUTRAL` too, and a twist with weights fails as unexpected tensors.
+transformers (the keys here are those of 5.24): the family's classes, and the shared code
+that they call, which reads keys that no family declares, such as `is_causal`. All that is
+read there and changes the maths is read here, or refused by `NEUTRAL`. A key outside that
+set (hub configs have dozens: `_name_or_path`, `use_cache`, tool versions) cannot change
+what the weights mean. An allow-list of harmless keys would refuse a good model for every
+new tool that leaves its mark. Two risks stay. A later transformers may read one key more.
+And a family may imitate another's `model_type` with a twist: the usual names of such
+twists stand in `NEUTRAL` too, and a twist with weights fails as unexpected tensors.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "hidden_act": ("silu", "swish"),
     "partial_rotary_factor": (1,),
     "pretraining_tp": (1,),
+    "is_causal": (True,),
     "is_encoder_decoder": (False,),
     "add_cross_attention": (False,),
     "quantization_config": (),
+    "fusion_config": ({},),
+    "transformers_weights": (),  # names another file of weights
     "per_layer_config": ({},),
     "attention_chunk_size": (),
     "attention_multiplier": (),
@@ -43,7 +47,7 @@ NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "final_logit_softcapping": (),
     "logit_scale": (1,),
     "logits_scaling": (1,),
-    "no_rope_layers": ([],),
+    "no_rope_layers": (1,),  # one a layer: 1 has rotary positions
     "num_experts": (0,),
     "num_local_experts": (0,),
     "query_pre_attn_scalar": (),
@@ -51,9 +55,17 @@ NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "scale_depth": (1,),
     "scale_emb": (1,),
 }
-"""Keys that change the maths, with the values (besides null) that leave it as it is."""
+"""Keys that change the maths, with the values (besides null) that leave it as it is.
+
+A list of such values leaves it as it is, too.
+"""
 
 MAX_LAYERS: Final = 1024  # several times the deepest published decoder
+
+# Defaults of Qwen2Config and Qwen3Config
+SLIDING_WINDOW: Final = 4096
+MAX_WINDOW_LAYERS: Final = 28
+QWEN3_HEAD_DIM: Final = 128
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,7 @@ class ModelConfig:
     rms_norm_eps: float
     rope: Rope
     windows: tuple[int | None, ...]  # one a layer: tokens that it sees; None for all
+    plain_context: int | None = None  # tokens up to which attention is the ordinary one
     tie_word_embeddings: bool = False
     attention_bias: bool = False  # read by llama and qwen3
     mlp_bias: bool = False  # read by llama
@@ -80,10 +93,10 @@ class ModelConfig:
     @property
     def max_context(self) -> int:
         """Tokens that the positions reach. YaRN configs often state the window it extends."""
+        reach = self.max_position_embeddings
         if isinstance(self.rope, YarnRope):
-            extended = round(self.rope.factor * self.rope.original_context)
-            return max(self.max_position_embeddings, extended)
-        return self.max_position_embeddings
+            reach = max(reach, round(self.rope.factor * self.rope.original_context))
+        return min(reach, self.plain_context or reach)
 
     @classmethod
     def from_folder(cls, folder: Path) -> ModelConfig:
@@ -111,22 +124,25 @@ def _parse(fields: Fields) -> ModelConfig:
 
 def _decoder(fields: Fields) -> ModelConfig:
     _refuse_other_maths(fields)
+    model_type = fields.text("model_type")
     hidden_size = fields.integer("hidden_size")
     num_heads = fields.integer("num_attention_heads")
     num_layers = fields.integer("num_hidden_layers", maximum=MAX_LAYERS)
+    head_dim = QWEN3_HEAD_DIM if model_type == "qwen3" else hidden_size // num_heads
     config = ModelConfig(
-        model_type=fields.text("model_type"),
+        model_type=model_type,
         vocab_size=fields.integer("vocab_size"),
         max_position_embeddings=fields.integer("max_position_embeddings"),
         num_layers=num_layers,
         num_heads=num_heads,
         num_kv_heads=fields.integer("num_key_value_heads", num_heads),
-        head_dim=fields.integer("head_dim", hidden_size // num_heads),
+        head_dim=fields.integer("head_dim", head_dim),
         hidden_size=hidden_size,
         intermediate_size=fields.integer("intermediate_size"),
         rms_norm_eps=fields.number("rms_norm_eps"),
         rope=parse_rope(fields),
-        windows=_windows(fields, num_layers),
+        windows=(None,) * num_layers if model_type == "llama" else _windows(fields, num_layers),
+        plain_context=_plain_context(fields),
         tie_word_embeddings=fields.boolean("tie_word_embeddings", False),
         attention_bias=fields.boolean("attention_bias", False),
         mlp_bias=fields.boolean("mlp_bias", False),
@@ -146,7 +162,8 @@ def _check_heads(config: ModelConfig, source: object) -> None:
 def _refuse_other_maths(fields: Fields) -> None:
     for key, neutral in NEUTRAL.items():
         value = fields.data.get(key)
-        if value is not None and value not in neutral:
+        values = value if isinstance(value, list) else [value]
+        if value is not None and any(each not in neutral for each in values):
             raise UnsupportedModel(f"{fields.source}: {key} = {value!r} is not supported")
     for name in fields.names("architectures"):
         if not name.endswith("ForCausalLM"):
@@ -157,14 +174,17 @@ def _refuse_other_maths(fields: Fields) -> None:
 
 
 def _windows(fields: Fields, num_layers: int) -> tuple[int | None, ...]:
-    """The sliding window of each layer: by `layer_types`, else from `max_window_layers` on."""
-    is_used = fields.boolean("use_sliding_window", False)
-    window = fields.integer("sliding_window") if is_used else None
+    """The sliding window of each layer: by `layer_types`, else from `max_window_layers` on.
+
+    Read by Qwen's families; `LlamaModel` has no window, whatever its config says.
+    """
+    is_used = fields.boolean("use_sliding_window", False) and "sliding_window" not in fields.nulls
+    window = fields.integer("sliding_window", SLIDING_WINDOW) if is_used else None
     types = fields.names("layer_types")
     if types:
         _check_layer_types(fields, types, num_layers, window)
         return tuple(window if name == "sliding_attention" else None for name in types)
-    first = fields.integer("max_window_layers", minimum=0) if is_used else num_layers
+    first = fields.integer("max_window_layers", MAX_WINDOW_LAYERS, minimum=0)
     return tuple(window if layer >= first else None for layer in range(num_layers))
 
 
@@ -179,6 +199,19 @@ def _check_layer_types(
             raise UnsupportedModel(
                 f"{fields.source}: layer_types has {name!r} with sliding window {window}"
             )
+
+
+def _plain_context(fields: Fields) -> int | None:
+    """Where dual chunk attention (arXiv 2402.17463, Qwen2.5-1M) begins to differ.
+
+    Within one chunk every distance is the true one; beyond the original positions the
+    scores are scaled as well.
+    """
+    if "dual_chunk_attention_config" not in fields:
+        return None
+    dual = fields.nested("dual_chunk_attention_config")
+    chunk_size = dual.integer("chunk_size")
+    return min(chunk_size, dual.integer("original_max_position_embeddings", chunk_size))
 
 
 def _scripted(fields: Fields) -> ModelConfig:

@@ -79,7 +79,14 @@ KEYS = {
         "truncate",
     },
 }
-COMMON_KEYS = {"type", "rope_type", "rope_theta", "partial_rotary_factor", "finetuned"}
+COMMON_KEYS = {
+    "type",
+    "rope_type",
+    "rope_theta",
+    "finetuned",
+    "original_max_position_embeddings",  # says what was, where the kind does not use it
+}
+NEUTRAL_IF_ONE = {"partial_rotary_factor", "factor", "attention_factor"}
 
 
 def parse_rope(config: Fields) -> Rope:
@@ -112,8 +119,8 @@ def _top_level_theta(config: Fields) -> float:
 
 def _refuse_unknown_keys(rope: Fields, kind: str) -> None:
     for key, value in rope.data.items():
-        is_partial = key == "partial_rotary_factor" and value != 1
-        if is_partial or key not in COMMON_KEYS | KEYS[kind]:
+        is_neutral = key in NEUTRAL_IF_ONE and value == 1
+        if not is_neutral and key not in COMMON_KEYS | KEYS[kind]:
             raise UnsupportedModel(f"{rope.source}: {key} = {value!r} with rope type {kind!r}")
 
 

@@ -50,6 +50,7 @@ ROPES = {
 WINDOW = {"use_sliding_window": True, "sliding_window": 21, "max_window_layers": 1}
 OPTIONS = {
     "llama, tied": ("llama", {"tie_word_embeddings": True}),
+    "llama, a window that it never reads": ("llama", WINDOW),
     "llama, all biases": ("llama", {"attention_bias": True, "mlp_bias": True}),
     "llama, wide heads": ("llama", {"head_dim": 24}),
     "llama, one kv head": ("llama", {"num_key_value_heads": 1}),

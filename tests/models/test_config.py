@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import transformers
 
 from minimsg.errors import CheckpointError, MinimsgError, UnsupportedModel
 from minimsg.models.config import ModelConfig
@@ -111,10 +112,71 @@ def test_layer_types_say_which_layers_have_the_window() -> None:
     assert config.windows == (100, None) * 12
 
 
+def test_a_window_is_off_where_it_is_null_and_takes_the_familys_defaults_where_it_is_absent() -> (
+    None
+):
+    assert changed(use_sliding_window=True, sliding_window=None).windows == (None,) * 24
+    absent = {k: v for k, v in QWEN2.items() if k not in ("sliding_window", "max_window_layers")}
+    deep = {**absent, "use_sliding_window": True, "num_hidden_layers": 30}
+    theirs = transformers.Qwen2Config(**deep)
+    expected = [kind == "sliding_attention" for kind in theirs.layer_types]
+    windows = ModelConfig.from_dict(deep).windows
+    assert [window is not None for window in windows] == expected
+    assert set(windows) == {None, theirs.sliding_window}
+
+
+def test_a_llama_has_no_window_whatever_its_config_says() -> None:
+    said = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}
+    types = ["sliding_attention"] * 24
+    assert changed(model_type="llama", **said, layer_types=types).windows == (None,) * 24
+
+
+def test_heads_of_qwen3_have_128_numbers_unless_the_config_says_otherwise() -> None:
+    assert changed(model_type="qwen3").head_dim == transformers.Qwen3Config().head_dim
+    assert changed(model_type="qwen3", head_dim=32).head_dim == 32
+
+
+@pytest.mark.parametrize(
+    ("dual", "expected"),
+    [
+        ({"chunk_size": 1000, "local_size": 100}, 1000),
+        ({"chunk_size": 1000, "original_max_position_embeddings": 500}, 500),
+        ({"chunk_size": 1_000_000}, 32768),
+    ],
+)
+def test_dual_chunk_attention_ends_the_window_where_it_begins_to_differ(
+    dual: dict[str, int], expected: int
+) -> None:
+    assert changed(dual_chunk_attention_config=dual).max_context == expected
+
+
+@pytest.mark.parametrize("dual", [{}, {"chunk_size": 0}, {"chunk_size": "many"}, [1]])
+def test_dual_chunk_attention_without_a_chunk_size_is_refused(dual: object) -> None:
+    with pytest.raises(CheckpointError, match="dual_chunk_attention_config"):
+        changed(dual_chunk_attention_config=dual)
+
+
+@pytest.mark.parametrize(
+    ("rope", "expected"),
+    [
+        ({"rope_scaling": {"type": "yarn", "factor": 4.0}, "rope_parameters": {}}, 4000),
+        ({"rope_scaling": {"type": "yarn", "factor": 0.5}}, 1000),
+        ({"rope_scaling": {"type": "linear", "factor": 4.0}}, 1000),
+    ],
+)
+def test_the_window_is_what_the_positions_reach(rope: dict[str, object], expected: int) -> None:
+    assert changed(max_position_embeddings=1000, **rope).max_context == expected
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
         ("hidden_act", "gelu"),
+        ("is_causal", False),
+        ("fusion_config", {"rms_norm": True}),
+        ("transformers_weights", "other.safetensors"),
+        ("no_rope_layers", [1, 1, 0]),
+        ("rope_scaling", {"rope_type": "default", "factor": 2.0}),
         ("pretraining_tp", 2),
         ("partial_rotary_factor", 0.5),
         ("quantization_config", {"quant_method": "gptq", "bits": 4}),
@@ -143,7 +205,10 @@ def test_a_value_that_changes_the_maths_is_refused_by_name(key: str, value: obje
 @pytest.mark.parametrize(
     ("key", "value"),
     [("hidden_act", "swish"), ("pretraining_tp", 1), ("partial_rotary_factor", 1.0),
-     ("quantization_config", None), ("architectures", None), ("logit_scale", 1.0)],
+     ("quantization_config", None), ("architectures", None), ("logit_scale", 1.0),
+     ("is_causal", True), ("no_rope_layers", [1] * 24), ("no_rope_layers", []),
+     ("rope_scaling", {"rope_type": "default", "factor": 1.0}),
+     ("rope_scaling", {"type": "default", "original_max_position_embeddings": 4096})],
 )  # fmt: skip
 def test_the_value_that_leaves_the_maths_as_it_is_is_accepted(key: str, value: object) -> None:
     assert changed(**{key: value}) == changed()
