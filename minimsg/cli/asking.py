@@ -14,7 +14,7 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 from time import perf_counter
 
-from minimsg.cli.sample import JsonObject, Sample, SampleBuilder
+from minimsg.bench.sample import JsonObject, Sample, SampleBuilder
 from minimsg.cli.startup import fetch, load_model
 from minimsg.config import EngineConfig, ServerConfig
 from minimsg.server.messages import reply

@@ -1,8 +1,8 @@
 """`minimsg bench`: how fast a Messages server is, or our engine beside transformers.
 
 Runs one of the two benchmarks, prints a table and writes JSON. Measuring is in
-`bench_http.py` and `bench_versus.py`, arithmetic in `bench_report.py` and
-`bench_rounds.py`, flags in `bench_settings.py`, tables in `bench_tables.py`.
+`bench/load.py` and `bench/versus.py`, arithmetic in `bench/report.py` and
+`bench/rounds.py`, flags in `bench/settings.py`, tables in `bench/tables.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from minimsg.cli.bench_settings import LoadSettings, VersusSettings
+from minimsg.bench.settings import LoadSettings, VersusSettings
 from minimsg.cli.logs import escape
 from minimsg.cli.options import options_from
 
@@ -70,12 +70,12 @@ def bench(
 def _load(settings: LoadSettings, console: Console) -> Report:
     import asyncio
 
-    from minimsg.cli import bench_http
-    from minimsg.cli.bench_tables import load_table
-    from minimsg.cli.machine import load_average, machine, versions
+    from minimsg.bench.load import measure
+    from minimsg.bench.tables import load_table
+    from minimsg.machine import load_average, machine, versions
 
     load_before = load_average()
-    measured = asyncio.run(bench_http.measure(settings))
+    measured = asyncio.run(measure(settings))
     say = partial(console.print, soft_wrap=True, markup=False)
     say(f"{settings.url}, model {escape(measured.model)}, prompts {measured.prompt_length}")
     console.print(load_table(measured.levels))
@@ -95,7 +95,7 @@ def _load(settings: LoadSettings, console: Console) -> Report:
 
 
 def _versus(load: LoadSettings, settings: VersusSettings, console: Console) -> Report:
-    from minimsg.cli.bench_tables import versus_table
+    from minimsg.bench.tables import versus_table
     from minimsg.cli.startup import fetch
     from minimsg.hub.extras import require
 
@@ -103,7 +103,7 @@ def _versus(load: LoadSettings, settings: VersusSettings, console: Console) -> R
 
     model = load.model or ("tiny" if settings.quick else "smollm2")
     folder = fetch(model, settings.data_dir)
-    from minimsg.cli.bench_versus import compare  # imports torch, which `fetch` has asked for
+    from minimsg.bench.versus import compare  # imports torch, which `fetch` has asked for
 
     say = partial(console.print, soft_wrap=True, markup=False)
     findings, head = compare(folder, settings, load.time_limit_s, say)

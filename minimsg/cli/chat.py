@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Final
 
-from minimsg.cli.sample import JsonObject
+from minimsg.bench.sample import JsonObject
 from minimsg.config import option
 
 HELP: Final = '''\

@@ -15,10 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from minimsg.cli.machine import machine, usable_cores
 from minimsg.config import ServerConfig
 from minimsg.errors import KernelUnavailable, MinimsgError
 from minimsg.hub import store
+from minimsg.machine import machine, usable_cores
 
 if TYPE_CHECKING:
     import torch

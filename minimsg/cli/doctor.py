@@ -45,7 +45,7 @@ def doctor(ctx: click.Context, data_dir: Path | None, port: int, as_json: bool) 
       minimsg doctor --json --port 9000
     """
     from minimsg.cli.checks import all_checks
-    from minimsg.cli.machine import load_average, machine, versions
+    from minimsg.machine import load_average, machine, versions
 
     checks = all_checks(data_dir, port)
     facts = machine().as_dict() | {"load_average": load_average()}

@@ -23,8 +23,8 @@ from minimsg.errors import GenerationFailed, RequestError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from minimsg.bench.sample import Sample
     from minimsg.cli.asking import Asker
-    from minimsg.cli.sample import Sample
 
 
 @click.command()

@@ -9,8 +9,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from minimsg.bench.settings import LoadSettings, VersusSettings
 from minimsg.cli.bench import bench
-from minimsg.cli.bench_settings import LoadSettings, VersusSettings
 from minimsg.cli.options import documented_fields, options_from
 from minimsg.config import EngineConfig, ServerConfig
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from minimsg.bench.sample import Sample
 from minimsg.builtin import DEFAULT_TAPES
 from minimsg.cli.main import main
 from minimsg.cli.run import printable, rates
-from minimsg.cli.sample import Sample
 
 from .process import MINIMSG
 

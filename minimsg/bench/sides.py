@@ -2,8 +2,8 @@
 
 Ours runs real steps (schedule, run, sample, commit); theirs is `model.generate`,
 greedy, with its cache. Same dtype, same threads, same prompts of equal length, so
-that neither side pads. The rounds are in `bench_rounds.py`, loading and report in
-`bench_versus.py`.
+that neither side pads. The rounds are in `rounds.py`, loading and report in
+`versus.py`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from minimsg.cli import bench_prompts
-from minimsg.cli.bench_rounds import Agreement, Figures, Prompt
+from minimsg.bench import prompts
+from minimsg.bench.rounds import Agreement, Figures, Prompt
 from minimsg.engine.engine import Engine
 from minimsg.engine.types import Finish, GenerationRequest, SamplingParams, Step, Token
 from minimsg.errors import ConfigError, GenerationFailed
@@ -157,7 +157,7 @@ class Theirs:
 
 def make_prompts(tokenizer: Tokenizer, number: int, tokens: int) -> list[Prompt]:
     """Different generated texts, cut to exactly so many ids; no length is another's prefix."""
-    texts = [bench_prompts.words(tokens, seed=tokens * 1000 + place) for place in range(number)]
+    texts = [prompts.words(tokens, seed=tokens * 1000 + place) for place in range(number)]
     return [list(tokenizer.encode(text))[:tokens] for text in texts]
 
 

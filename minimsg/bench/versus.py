@@ -1,6 +1,6 @@
 """`minimsg bench --vs transformers`: load both sides, run the rounds, make the report.
 
-The two sides are in `bench_sides.py`, rounds and ratios in `bench_rounds.py`.
+The two sides are in `sides.py`, rounds and ratios in `rounds.py`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import torch
 
-from minimsg.cli.bench_rounds import Agreement, Findings, Round, Rounds, measure
-from minimsg.cli.bench_settings import Shapes, VersusSettings
-from minimsg.cli.bench_sides import Ours, Theirs, make_prompts, read_bandwidth
-from minimsg.cli.foreign import quiet
-from minimsg.cli.machine import load_average, machine, usable_cores, versions
+from minimsg.bench.foreign import quiet
+from minimsg.bench.rounds import Agreement, Findings, Round, Rounds, measure
+from minimsg.bench.settings import Shapes, VersusSettings
+from minimsg.bench.sides import Ours, Theirs, make_prompts, read_bandwidth
 from minimsg.config import EngineConfig
 from minimsg.loading import choose_dtype, load_engine
+from minimsg.machine import load_average, machine, usable_cores, versions
 from minimsg.text.tokenizer import Tokenizer
 
 AGREEMENT_PROMPTS, AGREEMENT_TOKENS = 4, 32

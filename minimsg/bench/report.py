@@ -1,6 +1,6 @@
 """The arithmetic of a benchmark: from the times of requests to percentiles.
 
-Knows numbers only; `bench_http.py` measures them and `bench.py` prints them.
+Knows numbers only; `load.py` measures them and `bench.py` prints them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from minimsg.cli.sample import Sample
+from minimsg.bench.sample import Sample
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 

@@ -1,7 +1,7 @@
 """One timed request to a Messages server, whoever wrote it.
 
 Contacts the given base URL and nothing else: no proxy from the environment, no
-redirect followed, no cookie kept. The loop that sends many is in `bench_http.py`.
+redirect followed, no cookie kept. The loop that sends many is in `load.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from time import perf_counter
 
 import aiohttp
 
-from minimsg.cli.sample import JsonObject, RequestFailed, Sample, SampleBuilder, error_type
+from minimsg.bench.sample import JsonObject, RequestFailed, Sample, SampleBuilder, error_type
 from minimsg.protocol import sse
 
 ERROR_BODY_BYTES = 64 * 1024  # of an error response, that much is read

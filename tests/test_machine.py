@@ -9,7 +9,7 @@ import subprocess
 import aiohttp
 import pytest
 
-from minimsg.cli.machine import load_average, machine, versions
+from minimsg.machine import load_average, machine, versions
 
 
 def test_memory_is_what_the_kernel_says_in_its_other_place() -> None:

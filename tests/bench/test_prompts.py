@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minimsg.cli.bench_prompts import words, words_for
+from minimsg.bench.prompts import words, words_for
 
 
 def test_two_requests_share_no_prefix_that_could_be_cached() -> None:

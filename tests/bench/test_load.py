@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestServer
 
-from minimsg.cli.bench_http import measure
-from minimsg.cli.bench_settings import LoadSettings
+from minimsg.bench.load import measure
+from minimsg.bench.settings import LoadSettings
 from minimsg.errors import ConfigError
 
 from . import stand_in

@@ -3,7 +3,7 @@
 On a shared machine the same command moves by up to 2x between moments, so only what was
 measured back to back is compared, and a verdict is given only where the machine was
 quiet. Knows no engine: a side is two generators of figures (`Side`). Ours and
-transformers' are in `bench_sides.py`.
+transformers' are in `sides.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from statistics import median
 from time import perf_counter
 from typing import Protocol
 
-from minimsg.cli.bench_settings import Shapes
+from minimsg.bench.settings import Shapes
 
 MAX_LOAD = 0.5  # load average before the start, above which others are at work
 MAX_PROBE_SPREAD = 0.2  # of the read bandwidth, between the rounds

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from minimsg.cli.bench_rounds import Agreement, Figures, Findings, Prompt, Round, Rounds, measure
-from minimsg.cli.bench_settings import Shapes, VersusSettings
+from minimsg.bench.rounds import Agreement, Figures, Findings, Prompt, Round, Rounds, measure
+from minimsg.bench.settings import Shapes, VersusSettings
 
 
 class Scripted:

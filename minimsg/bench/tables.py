@@ -8,8 +8,8 @@ from statistics import median
 from rich.box import SIMPLE
 from rich.table import Table
 
-from minimsg.cli.bench_report import QUANTILES, Level
-from minimsg.cli.bench_rounds import Findings
+from minimsg.bench.report import QUANTILES, Level
+from minimsg.bench.rounds import Findings
 
 
 def load_table(levels: list[Level]) -> Table:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minimsg.cli.bench_report import percentiles, summarize
-from minimsg.cli.sample import Sample
+from minimsg.bench.report import percentiles, summarize
+from minimsg.bench.sample import Sample
 
 # Three tokens: the first after 1 s, then 0.5 s and 0.25 s.
 SAMPLE = Sample(delta_times_s=[1.0, 1.5, 1.75], total_s=2.0, input_tokens=100, output_tokens=3)

@@ -1,8 +1,8 @@
 """The load of `minimsg bench`: a closed loop of N streams against a Messages server.
 
 Each stream sends its next request when its last one is answered. Bounded in requests
-and in time. One request is timed in `bench_target.py`; the figures are made of the
-samples in `bench_report.py`.
+and in time. One request is timed in `target.py`; the figures are made of the
+samples in `report.py`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from time import perf_counter
 
 import aiohttp
 
-from minimsg.cli import bench_prompts
-from minimsg.cli.bench_report import Level, summarize
-from minimsg.cli.bench_settings import LoadSettings
-from minimsg.cli.bench_target import FAILURES, Target, failure_kind
-from minimsg.cli.sample import Sample
+from minimsg.bench import prompts
+from minimsg.bench.report import Level, summarize
+from minimsg.bench.sample import Sample
+from minimsg.bench.settings import LoadSettings
+from minimsg.bench.target import FAILURES, Target, failure_kind
 from minimsg.errors import ConfigError
 
 
@@ -39,7 +39,7 @@ class Prompts:
     first_seed: int = 0
 
     def __getitem__(self, number: int) -> str:
-        return bench_prompts.words(self.words, self.first_seed + number)
+        return prompts.words(self.words, self.first_seed + number)
 
 
 async def measure(plan: LoadSettings) -> Measured:
@@ -108,10 +108,10 @@ async def _first_model(target: Target) -> str:
 async def _prompt_words(target: Target, tokens: int) -> tuple[int, str]:
     """Words of a prompt of about `tokens` tokens, by the server's own count where it has one."""
     try:
-        words = await bench_prompts.words_for(tokens, target.count_tokens)
+        words = await prompts.words_for(tokens, target.count_tokens)
     except FAILURES as failure:
         why = failure_kind(failure)
-        return bench_prompts.words_by_rule(tokens), f"estimated, count_tokens failed: {why}"
+        return prompts.words_by_rule(tokens), f"estimated, count_tokens failed: {why}"
     return words, "calibrated with count_tokens"
 
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from minimsg.cli.foreign import quiet, quiet_environment
+from minimsg.bench.foreign import quiet, quiet_environment
 
 PROBE = """
 import json, urllib.request

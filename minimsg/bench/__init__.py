@@ -1,0 +1,1 @@
+"""How fast: a server from outside (`load.py`), or our engine beside another (`versus.py`)."""
