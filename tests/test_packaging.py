@@ -83,8 +83,8 @@ def test_the_base_install_holds_the_protocol_half(bare: Path, tmp_path: Path) ->
 def test_wheel_and_sdist_hold_every_package(bare: Path, tmp_path: Path) -> None:
     run(bare / "python", "-m", "pip", "install", "-q", "setuptools>=77")
     build = (
-        "import sys, setuptools.build_meta as b\n"
-        "print(b.build_sdist(sys.argv[1])); print(b.build_wheel(sys.argv[1]))"
+        "import sys, setuptools.build_meta as b; folder = sys.argv[1]\n"
+        "b.build_sdist(folder); b.build_wheel(folder)"  # each rewrites sys.argv
     )
     run(bare / "python", "-c", build, tmp_path)
     (wheel,) = tmp_path.glob("*.whl")

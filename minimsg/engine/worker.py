@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from minimsg.engine.engine import Engine
 from minimsg.engine.types import Finish, FinishReason, GenerationRequest, Output, Token
 from minimsg.errors import GenerationFailed, InvalidRequest, Overloaded
+
+if TYPE_CHECKING:  # a server can be read, and its routes listed, where torch is not installed
+    from minimsg.engine.engine import Engine
 
 logger = logging.getLogger("minimsg")
 

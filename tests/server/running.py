@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import aiohttp
+import psutil
 from pydantic import JsonValue
 
 from minimsg.protocol.grammar import check
@@ -88,3 +89,15 @@ class Running:
         """Whether the engine has nothing to do and all its pages."""
         stats = self.server.worker.stats()
         return stats.free_pages == stats.num_pages and not (stats.running or stats.waiting)
+
+
+def preparing() -> list[psutil.Process]:
+    """The processes that prepare bodies for servers in this one; other children are not ours."""
+    found = []
+    for child in psutil.Process().children():
+        try:
+            if "minimsg.server.prepare_process" in child.cmdline():
+                found.append(child)
+        except psutil.Error:  # it ended between the two calls
+            continue
+    return found

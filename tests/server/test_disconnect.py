@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 
-import psutil
 import pytest
 
 from minimsg.config import EngineConfig
 
 from .conftest import ENGINE, Start
-from .running import LONG, PLAIN, Json, Running, ask, eventually
+from .running import LONG, PLAIN, Json, Running, ask, eventually, preparing
 
 # Steps of 16 tokens: a prompt of 8,000 is read in 500 of them.
 SLOW_PREFILL = EngineConfig(dtype="float32", num_pages=1_024, threads=1, max_batch_tokens=16)
@@ -119,8 +118,7 @@ async def test_a_neighbour_does_not_notice(scripted: Running) -> None:
 async def test_leaving_while_a_big_body_is_prepared_ends_its_process(scripted: Running) -> None:
     big = ask(PLAIN, messages=[{"role": "user", "content": "words and " * 600_000}])
     writer = await connect(scripted, big)
-    own = psutil.Process()
-    await eventually(lambda: bool(own.children()))
+    await eventually(lambda: bool(preparing()))
     writer.close()
-    await eventually(lambda: not own.children())
+    await eventually(lambda: not preparing())
     await scripted.post(ask(PLAIN))

@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
-import psutil
 import pytest
 from pydantic import JsonValue
 
@@ -22,7 +21,7 @@ from minimsg.server import pool as pool_module
 from minimsg.server.pool import PreparePool
 from minimsg.server.prepare import Served, count_prompt, prepare_message
 
-from .running import PLAIN, ask, eventually
+from .running import PLAIN, ask, eventually, preparing
 
 WINDOW = 16_000_000  # so that long prompts are tokenized and not refused
 PADDING = b" " * (LIMITS.inline_body_bytes + 1)
@@ -46,17 +45,12 @@ async def pool(served: Served) -> AsyncIterator[PreparePool]:
     await made.close()
 
 
-def children() -> list[psutil.Process]:
-    found: list[psutil.Process] = psutil.Process().children()
-    return found
-
-
 async def test_a_big_body_is_prepared_as_a_small_one_is(pool: PreparePool) -> None:
     body = encoded(temperature=0.5, stop_sequences=["é"], stream=True, tools=[])
     small = await pool.run(prepare_message, body)
-    assert children() == []
+    assert preparing() == []
     big = await pool.run(prepare_message, body + PADDING)
-    assert len(children()) == 1
+    assert len(preparing()) == 1
     assert big == small
     assert small.ignored == ["tools"]
     assert await pool.run(count_prompt, body + PADDING) == await pool.run(count_prompt, body)
@@ -84,9 +78,9 @@ async def test_a_process_is_used_again_and_ends_with_the_pool(served: Served) ->
     pool = PreparePool(served)
     for _ in range(3):
         await pool.run(prepare_message, encoded() + PADDING)
-    assert len(children()) == 1
+    assert len(preparing()) == 1
     await pool.close()
-    assert children() == []
+    assert preparing() == []
 
 
 async def test_work_that_is_late_ends_with_its_process(
@@ -97,7 +91,7 @@ async def test_work_that_is_late_ends_with_its_process(
     slow = encoded(messages=[{"role": "user", "content": "words and " * 1_000_000}])
     with pytest.raises(RequestTimeout):
         await pool.run(count_prompt, slow)
-    assert children() == []
+    assert preparing() == []
     monkeypatch.undo()
     await pool.run(prepare_message, encoded() + PADDING)
 
@@ -113,12 +107,12 @@ async def test_a_small_body_has_the_same_deadline(
 
 async def test_a_process_that_dies_is_replaced(pool: PreparePool) -> None:
     await pool.run(prepare_message, encoded() + PADDING)
-    [process] = children()
+    [process] = preparing()
     process.kill()
-    await eventually(lambda: not children())
+    await eventually(lambda: not preparing())
     await asyncio.sleep(0.1)  # until the event loop has heard of it too
     await pool.run(prepare_message, encoded() + PADDING)
-    assert [child.pid for child in children()] != [process.pid]
+    assert [child.pid for child in preparing()] != [process.pid]
 
 
 async def test_big_bodies_beyond_the_places_are_turned_away(
