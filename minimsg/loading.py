@@ -78,6 +78,9 @@ def load_engine(folder: Path, config: EngineConfig) -> Engine:
         device=device, dtype=dtype, head_dim=model_config.head_dim, name=config.kernel
     )
     model = load_model(folder, dtype=dtype, device=device, backend=backend)
+    if model_config.plain_context is not None:
+        why = "%s: the window is %d tokens; dual chunk attention, for longer ones, is not supported"
+        logger.info(why, folder, model_config.max_context)
     logger.info("%s in %s on %s, %d CPU threads", folder, dtype, device, torch.get_num_threads())
     return Engine(model, config, max_context=model_config.max_context, dtype=dtype, device=device)
 
@@ -187,7 +190,8 @@ class TextEngine:
     def _read(self, prompt: str | Messages, system: str | None) -> Prompt:
         """Messages through the template; a string is one user turn, or raw text without one."""
         if isinstance(prompt, str) and self.chat.template is None:
-            return Prompt(self.chat.tokenizer.encode(prompt))
+            tokenizer = self.chat.tokenizer
+            return Prompt(tokenizer.opening_ids + tokenizer.encode(prompt))
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         data = {"model": self.chat.name, "messages": list(messages), "system": system}
         return render(PromptRequest.parse(data), self.chat)

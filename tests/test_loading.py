@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
 
 from minimsg import builtin
 from minimsg.config import EngineConfig
@@ -85,14 +86,41 @@ def test_a_bad_number_or_message_is_refused_with_its_path(tiny: TextEngine) -> N
 
 
 def test_a_model_without_a_template_goes_on_with_raw_text(tmp_path: Path) -> None:
-    builtin.write_tiny(tmp_path)
-    (tmp_path / "chat_template.jinja").unlink(missing_ok=True)
-    config = tmp_path / "tokenizer_config.json"
-    kept = json.loads(config.read_text())
-    kept.pop("chat_template", None)
-    config.write_text(json.dumps(kept))
+    write_base_model(tmp_path)
     (step, *_) = load(str(tmp_path)).steps("Once", max_tokens=1)
     assert step.batch.input_ids == list(b"Once")
+
+
+def write_base_model(folder: Path) -> None:
+    """The tiny model without a chat template."""
+    builtin.write_tiny(folder)
+    (folder / "chat_template.jinja").unlink()
+
+
+def test_raw_text_begins_as_the_published_tokenizer_begins_every_text(tmp_path: Path) -> None:
+    write_base_model(tmp_path)
+    file = str(tmp_path / "tokenizer.json")
+    genuine = Tokenizer.from_file(file)
+    begin = ("<|endoftext|>", genuine.token_to_id("<|endoftext|>"))
+    genuine.post_processor = TemplateProcessing(
+        single=f"{begin[0]} $A", pair=f"{begin[0]} $A $B", special_tokens=[begin]
+    )
+    genuine.save(file)
+    (step, *_) = load(str(tmp_path)).steps("Once", max_tokens=1)
+    assert step.batch.input_ids == genuine.encode("Once").ids == [begin[1], *b"Once"]
+
+
+def test_a_window_that_is_cut_short_for_its_attention_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    builtin.write_tiny(tmp_path)
+    file = tmp_path / "config.json"
+    dual = {"dual_chunk_attention_config": {"chunk_size": 96}}
+    file.write_text(json.dumps(json.loads(file.read_text()) | dual))
+    with caplog.at_level(logging.INFO, "minimsg"):
+        engine = load(str(tmp_path))
+    assert engine.engine.max_context == engine.chat.max_context == 96
+    assert "the window is 96 tokens; dual chunk attention" in caplog.text
 
 
 def test_every_decision_is_logged(data_dir: Path, caplog: pytest.LogCaptureFixture) -> None:

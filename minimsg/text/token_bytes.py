@@ -27,6 +27,7 @@ class Decoding:
 
     to_bytes: Callable[[str], bytes]
     leading_spaces: int = 0
+    has_space_mark: bool = False  # U+2581 in a token is a space, whichever of both was read
 
 
 def read_decoder(decoder: object) -> Decoding:
@@ -37,7 +38,8 @@ def read_decoder(decoder: object) -> Decoding:
         return Decoding(_byte_level)
     if kinds[:3] == ["Replace", "ByteFallback", "Fuse"] and kinds[3:] in ([], ["Strip"]):
         _check_space_mark(steps[0])
-        return Decoding(_piece, _leading_spaces(steps[3]) if steps[3:] else 0)
+        leading_spaces = _leading_spaces(steps[3]) if steps[3:] else 0
+        return Decoding(_piece, leading_spaces, has_space_mark=True)
     raise ValueError(f"a decoder made of {kinds}")
 
 

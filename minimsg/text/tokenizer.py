@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -31,6 +32,8 @@ from minimsg.text.token_bytes import SPACE_MARK, Decoding, read_decoder
 T = TypeVar("T")
 SAMPLE_BYTES: Final = 4096
 NFC_SHRINKS: Final = 3  # three Hangul letters, nine bytes, become one of three bytes
+MAX_IDS: Final = 1 << 22  # the largest vocabularies hold 2**18
+KEEPS_TEXT: Final = {"ByteLevel", "Metaspace", "Digits", "UnicodeScripts"}
 
 
 class TokenizerPanic(Exception):
@@ -64,6 +67,10 @@ class Tokenizer:
         self._decoding: Decoding = read_decoder(description.get("decoder"))
         self._tokens = _by_id({**description["model"]["vocab"], **self.control})
         self._normalizers = _normalizers(description.get("normalizer"))
+        self._keeps_text = _keeps_text(description.get("pre_tokenizer"))
+        self._opening_ids = _opening_ids(description.get("post_processor"))
+
+        self._has_byte_fallback = description["model"].get("byte_fallback") is True
 
         plain = plain_copy(dict(description), self._control_ids)
         later = for_later_stretches(plain)
@@ -99,17 +106,32 @@ class Tokenizer:
         """No ordinary token stands for more bytes than this."""
         return max(map(len, self._ordinary_tokens()), default=1) or 1
 
+    @property
+    def opening_ids(self) -> list[int]:
+        """What the published tokenizer puts before every text: a begin token, or nothing."""
+        return list(self._opening_ids)
+
     def fewest_tokens(self, text: str) -> int:
         """A number of ids that `text` has at least, told without encoding it."""
-        if self._normalizers - {"NFC", "Prepend"}:
+        if self._normalizers - {"NFC", "Prepend"} or not self._keeps_text:
             return 0  # it may remove anything
-        data = text.encode()
+        if self._decoding.has_space_mark:
+            if not self._has_byte_fallback or self._bytes_left_out:
+                return 0  # it leaves out whole characters
+            text = text.replace(SPACE_MARK, " ")
+        data = text.encode().translate(None, self._bytes_left_out)
         # Unicode promises that what is in NFC stays as it is in every later version.
         if "NFC" in self._normalizers and not unicodedata.is_normalized("NFC", text):
             return len(data) // (NFC_SHRINKS * self.longest_token_bytes)
         frequent = [byte for byte, _ in Counter(data[:SAMPLE_BYTES]).most_common(3)]
         by_byte = [-(-data.count(byte) // (self._most_of[byte] or 1)) for byte in frequent]
         return max(-(-len(data) // self.longest_token_bytes), *by_byte, 0)
+
+    @cached_property
+    def _bytes_left_out(self) -> bytes:
+        """Bytes that have no token: SmolLM2 has none for some control characters."""
+        single = (token for token in self._ordinary_tokens() if len(token) == 1)
+        return bytes(set(range(256)).difference(*single))
 
     @cached_property
     def _most_of(self) -> list[int]:
@@ -148,7 +170,12 @@ class Tokenizer:
         return self._decoding.to_bytes(self._tokens[id])
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of `ids`: special tokens left out, U+FFFD for bytes that are not UTF-8."""
+        """The text of `ids`: special tokens left out, U+FFFD for bytes that are not UTF-8.
+
+        One U+FFFD for each part that cannot be UTF-8, as Python and the Unicode Standard
+        have it, since a stream cannot take back what it has shown. `tokenizers` differs
+        for byte fallback: there one bad byte spoils the whole run of byte tokens around it.
+        """
         shown = (id for id in ids if id not in self.special_ids)
         text = b"".join(map(self.token_bytes, shown)).decode("utf-8", errors="replace")
         spaces = len(text) - len(text.lstrip(" "))
@@ -171,7 +198,10 @@ def _control_token(added: Mapping[str, Any]) -> ControlToken:
 
 
 def _by_id(vocabulary: Mapping[str, int]) -> list[str]:
-    """Id -> token, "" where the numbering has a hole."""
+    """Id -> token, "" where the numbering has a hole. Raises ValueError."""
+    for token, id in vocabulary.items():
+        if type(id) is not int or not 0 <= id < MAX_IDS:
+            raise ValueError(f"token {token!r:.60} with id {id!r}, not from 0 to {MAX_IDS - 1:,}")
     tokens = [""] * (max(vocabulary.values(), default=-1) + 1)
     for token, id in vocabulary.items():
         tokens[id] = token
@@ -186,6 +216,28 @@ def _normalizers(step: object) -> frozenset[str]:
         return frozenset().union(*map(_normalizers, step["normalizers"]))
     is_space_mark = step.get("pattern") == {"String": " "} and step.get("content") == SPACE_MARK
     return frozenset() if is_space_mark else frozenset({str(step.get("type"))})
+
+
+def _keeps_text(step: object) -> bool:
+    """Whether a pre-tokenizer only cuts a text, and drops no part of it."""
+    if not isinstance(step, dict):
+        return True
+    if step.get("type") == "Sequence":
+        return all(map(_keeps_text, step["pretokenizers"]))
+    if step.get("type") in ("Split", "Punctuation"):
+        return step.get("behavior") != "Removed"
+    return step.get("type") in KEEPS_TEXT
+
+
+def _opening_ids(post_processor: object) -> list[int]:
+    """The ids that a `post_processor` puts before a text, seen on a text of one token."""
+    if post_processor is None:
+        return []
+    model = {"type": "BPE", "vocab": {"a": 0}, "merges": []}
+    tokenizer = _build({"added_tokens": [], "post_processor": post_processor, "model": model})
+    encoded = _guarded(lambda: tokenizer.encode("a"))
+    marked = zip(encoded.ids, encoded.special_tokens_mask, strict=True)
+    return [id for id, _ in takewhile(lambda pair: pair[1], marked)]
 
 
 def _build(description: Mapping[str, Any]) -> tokenizers.Tokenizer:

@@ -142,6 +142,74 @@ def test_no_text_has_fewer_tokens_than_the_fewest(pair: Pair, text: str) -> None
         assert fewest > exact // 3, "a bound that is useful for the plainest absurd prompt"
 
 
+@pytest.mark.parametrize("pair", ["pieces"], indirect=True)
+@pytest.mark.parametrize("text", ["▁" * 3_000, "▁Hello" * 500, " ▁ ▁" * 500])
+def test_a_space_mark_in_the_text_counts_as_the_space_it_is_taken_for(
+    pair: Pair, text: str
+) -> None:
+    assert pair.ours.fewest_tokens(text) <= len(pair.theirs.encode(text).ids)
+
+
+@pytest.mark.parametrize(
+    ("folder", "change", "text"),
+    [
+        ("pieces_folder", lambda d: d["model"].update(byte_fallback=False), "☃" * 999),
+        (
+            "byte_level_folder",
+            lambda d: d.update(pre_tokenizer=without_spaces(d["pre_tokenizer"])),
+            " " * 999,
+        ),
+        ("byte_level_folder", lambda d: d["model"]["vocab"].pop("ġ"), "\x7f" * 999),
+    ],
+)
+def test_what_a_tokenizer_leaves_out_does_not_count(
+    folder: str,
+    change: Callable[[dict[str, dict[str, object]]], None],
+    text: str,
+    request: pytest.FixtureRequest,
+) -> None:
+    tokenizer = described(request.getfixturevalue(folder), change)
+    assert tokenizer.fewest_tokens(text) <= len(tokenizer.encode(text)) < 9
+
+
+def without_spaces(pre_tokenizer: object) -> dict[str, object]:
+    spaces = {"type": "Split", "pattern": {"Regex": r"\s"}, "behavior": "Removed", "invert": False}
+    return {"type": "Sequence", "pretokenizers": [spaces, pre_tokenizer]}
+
+
+def begin_and_end(before: list[str], after: list[str]) -> dict[str, object]:
+    """A `TemplateProcessing` for text between control tokens, whose ids are 7 and 8."""
+    ids = {"<s>": 7, "</s>": 8}
+    kinds = ["SpecialToken"] * len(before) + ["Sequence"] + ["SpecialToken"] * len(after)
+    parts = zip(kinds, [*before, "A", *after], strict=True)
+    single = [{kind: {"id": name, "type_id": 0}} for kind, name in parts]
+    pair = [*single, {"Sequence": {"id": "B", "type_id": 1}}]
+    special = {t: {"id": t, "ids": [ids[t]], "tokens": [t]} for t in {*before, *after}}
+    return {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": pair,
+        "special_tokens": special,
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [([], []), (["<s>"], []), (["<s>", "</s>"], ["</s>"]), ([], ["</s>"])]
+)
+def test_the_opening_is_what_the_genuine_tokenizer_puts_before_a_text(
+    before: list[str], after: list[str], byte_level_folder: Path, tmp_path: Path
+) -> None:
+    description = json.loads((byte_level_folder / "tokenizer.json").read_text("utf-8"))
+    description["post_processor"] = begin_and_end(before, after)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(description), encoding="utf-8")
+    tokenizer = Tokenizer.from_folder(tmp_path)
+    assert tokenizer.encode("Hello") == genuine(byte_level_folder).encode("Hello").ids
+    whole = genuine(tmp_path).encode("Hello").ids
+    opened = tokenizer.opening_ids + tokenizer.encode("Hello")
+    assert len(tokenizer.opening_ids) == len(before)
+    assert whole[: len(opened)] == opened
+
+
 def described(folder: Path, change: Callable[[dict[str, dict[str, object]]], None]) -> Tokenizer:
     """The tokenizer of `folder` after `change` to its description."""
     description = json.loads((folder / "tokenizer.json").read_text("utf-8"))
@@ -221,6 +289,10 @@ def test_an_interrupt_is_no_panic(interrupt: type[BaseException]) -> None:
         (lambda d: d.update(decoder=None), "a decoder made of"),
         (lambda d: d["model"]["merges"].append(["no", "where"]), "out of vocabulary"),
         (lambda d: d["added_tokens"].append({"id": "7", "content": "x"}), "id '7'"),
+        (lambda d: d["added_tokens"].append({"id": 1 << 40, "content": "x"}), "1099511627776"),
+        (lambda d: d["model"]["vocab"].update(zzz=2147483648), "'zzz' with id 2147483648"),
+        (lambda d: d["model"]["vocab"].update(zzz=-1), "'zzz' with id -1"),
+        (lambda d: d.update(post_processor={"type": "Backwards"}), "Backwards|variant"),
         (lambda d: d["added_tokens"].append({"id": 0, "content": "!"}), "single byte"),
         (lambda d: d.update(pre_tokenizer={"type": "Sideways"}), "Sideways|variant"),
     ],
