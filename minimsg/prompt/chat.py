@@ -1,30 +1,60 @@
 """A model folder as the protocol half sees it: tokenizer, chat template, defaults, window.
 
-Reads config.json, generation_config.json, tokenizer_config.json and the template's own
-file, and no weights, so it opens in any process without torch. What was published is
-believed but checked: a wrong type is a `CheckpointError` that names file and field.
+Reads config.json (through `models/config.py`), generation_config.json,
+tokenizer_config.json and the template's own file, and no weights, so it opens in any
+process without torch. What was published is believed but checked: a wrong type, a value
+that no request could have, an id that the model has no row for are a `CheckpointError`
+that names the file.
 
 Sampling defaults, for fields that a request leaves out: what generation_config.json
 says; temperature 1 where it says nothing, as the hosted API has it; temperature 0 where
 it says `do_sample: false` in so many words (transformers' own default of false is not
-said, and does not count). Knows nothing of weights: `models/config.py` reads the same
-config.json for those. Next: `render.py`.
+said, and does not count). Next: `render.py`.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from minimsg.engine.types import SamplingParams
 from minimsg.errors import CheckpointError, TemplateError
 from minimsg.fields import Fields
+from minimsg.limits import LIMITS
+from minimsg.models.config import ModelConfig
 from minimsg.prompt.probe import Traits, probe
 from minimsg.prompt.template import ChatTemplate
 from minimsg.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+# What transformers' `generate` would do to the scores and nothing here does, with the
+# value (besides null) that does nothing. Beam search and its penalties are no sampling.
+UNSUPPORTED_SAMPLING: Final[Mapping[str, object]] = {
+    "bad_words_ids": [],
+    "begin_suppress_tokens": [],
+    "encoder_no_repeat_ngram_size": 0,
+    "encoder_repetition_penalty": 1,
+    "epsilon_cutoff": 0,
+    "eta_cutoff": 0,
+    "exponential_decay_length_penalty": [],
+    "forced_bos_token_id": [],
+    "forced_eos_token_id": [],
+    "guidance_scale": 1,
+    "min_length": 0,
+    "min_new_tokens": 0,
+    "min_p": 0,
+    "no_repeat_ngram_size": 0,
+    "sequence_bias": {},
+    "suppress_tokens": [],
+    "top_h": 1,
+    "typical_p": 1,
+    "watermarking_config": {},
+}
 
 
 @dataclass(frozen=True)
@@ -44,12 +74,17 @@ class ChatModel:
 
     @classmethod
     def open(cls, folder: Path, name: str) -> Self:
-        """The model in `folder`, served as `name`. Raises CheckpointError, TemplateError."""
-        config = Fields.from_file(folder / "config.json")
+        """The model in `folder`, served as `name`.
+
+        Raises CheckpointError, UnsupportedModel, TemplateError.
+        """
+        config = ModelConfig.from_folder(folder)
         generation = Fields.from_file(folder / "generation_config.json", is_required=False)
         tokenizer = Tokenizer.from_folder(folder)
+        _refuse_ids_without_a_row(folder, tokenizer, config)
         template, traits = _template(folder, tokenizer)
-        end_ids = config.end_ids("eos_token_id") | generation.end_ids("eos_token_id")
+        end_ids = _end_ids(Fields.from_file(folder / "config.json"), config)
+        end_ids |= _end_ids(generation, config)
         if traits and traits.turn_end:
             end_ids |= {tokenizer.control[traits.turn_end]}
         return cls(
@@ -60,10 +95,27 @@ class ChatModel:
             traits=traits,
             end_ids=end_ids,
             sampling=_sampling(generation),
-            max_context=_max_context(config),
-            model_type=config.text("model_type"),
+            max_context=config.max_context,
+            model_type=config.model_type,
             created_at=_created_at(folder),
         )
+
+
+def _refuse_ids_without_a_row(folder: Path, tokenizer: Tokenizer, config: ModelConfig) -> None:
+    """Fewer tokens than rows are common: embeddings are padded to a round size."""
+    highest = max(tokenizer.vocab_size - 1, *tokenizer.opening_ids, -1)
+    if highest >= config.vocab_size:
+        seen = f"token ids up to {highest:,}"
+        expected = f"ids below vocab_size, which is {config.vocab_size:,} in config.json"
+        raise CheckpointError(folder / "tokenizer.json", seen, expected)
+
+
+def _end_ids(fields: Fields, config: ModelConfig) -> frozenset[int]:
+    ids = fields.end_ids("eos_token_id")
+    if absent := [id for id in ids if id >= config.vocab_size]:
+        expected = f"ids below vocab_size, which is {config.vocab_size:,}"
+        raise CheckpointError(fields.source, f"eos_token_id has {max(absent)}", expected)
+    return ids
 
 
 def _template(folder: Path, tokenizer: Tokenizer) -> tuple[ChatTemplate | None, Traits | None]:
@@ -107,30 +159,26 @@ def _special_tokens(config: Fields) -> dict[str, str]:
 
 
 def _sampling(generation: Fields) -> SamplingParams:
+    _warn_of_unsupported(generation)
     temperature = generation.number("temperature", 1.0, or_zero=True)
     if generation.data.get("do_sample") is False:
         temperature = 0.0
     return SamplingParams(
         temperature=temperature,
-        top_k=generation.integer("top_k", 0, minimum=0),
-        top_p=generation.number("top_p", 1.0, or_zero=True),
+        top_k=generation.integer("top_k", 0, minimum=0, maximum=LIMITS.top_k),
+        top_p=generation.number("top_p", 1.0, or_zero=True, maximum=1.0),
         repetition_penalty=generation.number("repetition_penalty", 1.0),
     )
 
 
-def _max_context(config: Fields) -> int:
-    """Positions that the model was made for; yarn stretches the original ones by its factor.
-
-    Other scalings are already counted in `max_position_embeddings`, and a sliding window
-    limits what a token sees, not how long the text may be.
-    """
-    key = "original_max_position_embeddings"
-    positions = config.integer("max_position_embeddings")
-    rope = config.nested("rope_parameters" if "rope_parameters" in config else "rope_scaling")
-    if "yarn" not in (rope.text("rope_type", ""), rope.text("type", "")):
-        return positions
-    original = config.integer(key, rope.integer(key, positions))
-    return max(positions, round(rope.number("factor", positions / original) * original))
+def _warn_of_unsupported(generation: Fields) -> None:
+    changed = [
+        f"{key} = {generation.data[key]!r:.60}"
+        for key, neutral in UNSUPPORTED_SAMPLING.items()
+        if key in generation and generation.data[key] != neutral
+    ]
+    if changed:
+        logger.warning("%s: not supported, so ignored: %s", generation.source, ", ".join(changed))
 
 
 def _created_at(folder: Path) -> datetime:

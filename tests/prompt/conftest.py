@@ -22,6 +22,18 @@ CHATML: Final = (
 MERGES: Final = [("h", "e"), ("l", "l"), ("he", "ll"), ("hell", "o"), ("<", "|"), ("|", ">")]
 ADDED: Final = ["<|im_start|>", "<|im_end|>", "<think>", "</think>", "<|user|>", "<|assistant|>"]
 
+CONFIG: Final = {
+    "model_type": "llama",
+    "vocab_size": 512,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "rms_norm_eps": 1e-5,
+    "max_position_embeddings": 4096,
+    "eos_token_id": 0,
+}
+
 WriteModel = Callable[..., Path]
 
 
@@ -61,9 +73,8 @@ def write_model(tmp_path: Path) -> WriteModel:
         flags: dict[str, dict[str, bool]] | None = None,
         **files: dict[str, object],
     ) -> Path:
-        config = {"model_type": "llama", "max_position_embeddings": 4096, "eos_token_id": 0}
         contents = {
-            "config": config | files.get("config", {}),
+            "config": CONFIG | files.get("config", {}),
             "generation_config": files.get("generation_config", {}),
             "tokenizer_config": {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"}
             | files.get("tokenizer_config", {}),

@@ -73,14 +73,48 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 
         ({"max_position_embeddings": 131_072, "rope_scaling": YARN}, 131_072),
         ({"max_position_embeddings": 32_768, "rope_parameters": YARN}, 131_072),
         ({"max_position_embeddings": 512, "rope_scaling": {"type": "yarn", "factor": 2}}, 1024),
-        ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, 4096),
         ({"rope_scaling": None, "sliding_window": 16, "use_sliding_window": True}, 4096),
+        ({"rope_scaling": {"type": "yarn", "factor": 2}, "rope_parameters": {}}, 8192),
+        ({"dual_chunk_attention_config": {"chunk_size": 1000}}, 1000),
     ],
 )
 def test_the_window_is_what_the_positions_reach(
     write_model: WriteModel, config: dict[str, Any], expected: int
 ) -> None:
     assert ChatModel.open(write_model(config=config), "m").max_context == expected
+
+
+def test_tokens_that_the_model_has_no_row_for_are_refused(write_model: WriteModel) -> None:
+    size = ChatModel.open(write_model(), "m").tokenizer.vocab_size
+    ChatModel.open(write_model(config={"vocab_size": size}), "m")
+    with pytest.raises(CheckpointError, match=rf"tokenizer\.json: token ids up to {size - 1}"):
+        ChatModel.open(write_model(config={"vocab_size": size - 1}), "m")
+
+
+@pytest.mark.parametrize("file", ["config", "generation_config"])
+def test_an_end_that_the_model_has_no_row_for_is_refused(
+    file: str, write_model: WriteModel
+) -> None:
+    folder = write_model(**{file: {"eos_token_id": [1, 512]}})
+    with pytest.raises(CheckpointError, match=rf"{file}\.json: eos_token_id has 512") as caught:
+        ChatModel.open(folder, "m")
+    assert caught.value.file == str(folder / f"{file}.json")
+
+
+def test_sampling_that_is_not_supported_is_said_once_and_only_if_it_changes_a_draw(
+    write_model: WriteModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    neutral = {"typical_p": 1.0, "eta_cutoff": 0.0, "suppress_tokens": [], "num_beams": 4}
+    with caplog.at_level(logging.WARNING):
+        ChatModel.open(write_model(generation_config=neutral), "m")
+        assert caplog.records == []
+        changed = {"min_p": 0.05, "epsilon_cutoff": 3e-4}
+        chat = ChatModel.open(write_model(generation_config=neutral | changed), "m")
+    assert chat.sampling == SamplingParams(temperature=1.0)
+    (record,) = caplog.records
+    for part in ("generation_config.json", "min_p = 0.05", "epsilon_cutoff = 0.0003"):
+        assert part in record.getMessage()
+    assert "typical_p" not in record.getMessage()
 
 
 def test_the_time_of_making_is_that_of_the_pull(write_model: WriteModel) -> None:
@@ -170,6 +204,13 @@ def test_a_composition_that_is_not_followed_is_logged(
         ("config.json", {"model_type": 1}, "model_type is 1"),
         ("generation_config.json", {"temperature": -1}, "temperature is -1"),
         ("generation_config.json", {"top_p": "0.9"}, "top_p is '0.9'"),
+        ("generation_config.json", {"temperature": False}, "temperature is False"),
+        ("generation_config.json", {"temperature": float("nan")}, "temperature is nan"),
+        ("generation_config.json", {"temperature": float("inf")}, "temperature is inf"),
+        ("generation_config.json", {"top_p": 5.0}, "top_p is 5.0; .*at most 1"),
+        ("generation_config.json", {"top_p": 1.0000001}, "top_p is 1.0000001"),
+        ("generation_config.json", {"top_k": -1}, "top_k is -1"),
+        ("generation_config.json", {"top_k": 2_000_000}, "top_k is 2000000"),
         ("tokenizer_config.json", {"chat_template": 1}, "chat_template"),
         ("minimsg.json", {"created_at": "yesterday"}, "yesterday"),
     ],

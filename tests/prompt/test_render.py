@@ -20,6 +20,8 @@ from minimsg.prompt.render import Prompt, check_length, render
 from minimsg.protocol.content import TextBlock
 from minimsg.protocol.request import CountTokensRequest, InputMessage, MessagesRequest
 
+from .conftest import CONFIG
+
 WriteModel = Callable[..., Path]
 Turn = tuple[str, list[str]]  # role, texts of its blocks
 
@@ -69,7 +71,7 @@ def oracle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     else:
         data: Path = request.getfixturevalue("test_data")
         shutil.copytree(data / "data" / "qwen3", folder, dirs_exist_ok=True)
-        config = {"model_type": "qwen3", "max_position_embeddings": 40_960}
+        config = {**CONFIG, "model_type": "qwen3", "vocab_size": 151_936}
         (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     thought = "" if request.param == "smollm2" else "<think>\n\n</think>\n\n"
     return oracle_of(folder, thought)
