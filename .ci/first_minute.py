@@ -37,6 +37,7 @@ with urllib.request.urlopen(f"{url}/v1/models", timeout=60) as response:
 body = {
     "model": model,
     "max_tokens": 32,
+    "temperature": 0,
     "messages": [{"role": "user", "content": "What is the capital of France?"}],
 }
 request = urllib.request.Request(
@@ -52,5 +53,5 @@ rest, _ = server.communicate(timeout=60)
 print(rest, flush=True)
 if server.returncode != 0:
     sys.exit(f"the server left with exit code {server.returncode} after SIGTERM")
-if not message["content"][0]["text"].strip():
-    sys.exit("the reply has no text")
+if "Paris" not in message["content"][0]["text"]:
+    sys.exit("the reply does not name Paris")

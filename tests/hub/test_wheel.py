@@ -63,6 +63,12 @@ class TestDefaultModel:
         ):
             assert torch.equal(mine, original)
 
+    def test_its_defaults_are_those_of_the_model_card(self, data_dir: Path) -> None:
+        folder = hub.pull("smollm2", data_dir)
+        sampling = transformers.GenerationConfig.from_pretrained(folder)
+        assert (sampling.do_sample, sampling.temperature, sampling.top_p) == (True, 0.2, 0.9)
+        assert sampling.eos_token_id is not None
+
     def test_another_hash_is_refused(self, gguf_file: Path, index: Path, data_dir: Path) -> None:
         content = bytearray(gguf_file.read_bytes())
         content[-1] ^= 1
