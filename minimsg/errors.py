@@ -3,13 +3,10 @@
     MinimsgError
     ├── RequestError                 answered over HTTP in the API's envelope
     │   ├── InvalidRequest           400 invalid_request_error   names the JSON path
-    │   ├── Unauthorized             401 authentication_error
-    │   ├── Forbidden                403 permission_error
     │   ├── NotFound                 404 not_found_error
     │   ├── MethodNotAllowed         405 invalid_request_error
     │   ├── RequestTimeout           408 invalid_request_error
     │   ├── RequestTooLarge          413 request_too_large
-    │   ├── RateLimited              429 rate_limit_error
     │   ├── InternalError            500 api_error
     │   ├── NotImplementedHere       501 api_error
     │   └── Overloaded               529 overloaded_error
@@ -62,20 +59,6 @@ class InvalidRequest(RequestError):
         self.why = why
 
 
-class Unauthorized(RequestError):
-    """401: no key, or not one of ours."""
-
-    status = 401
-    type = "authentication_error"
-
-
-class Forbidden(RequestError):
-    """403: known, but not allowed."""
-
-    status = 403
-    type = "permission_error"
-
-
 class NotFound(RequestError):
     """404: no such route, model or object."""
 
@@ -102,13 +85,6 @@ class RequestTooLarge(RequestError):
 
     status = 413
     type = "request_too_large"
-
-
-class RateLimited(RequestError):
-    """429: more than a configured rate."""
-
-    status = 429
-    type = "rate_limit_error"
 
 
 class InternalError(RequestError):

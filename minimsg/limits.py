@@ -20,7 +20,6 @@ class Limits:
     inline_body_bytes: int = 256 * 1024  # larger bodies are prepared in a worker process
     prepare_timeout_s: float = 30.0  # validating, rendering and tokenizing one body
     body_timeout_s: float = 30.0  # a client that sends its body slower is answered 408
-    json_depth: int = 200  # what pydantic's parser accepts
     messages: int = 100_000  # API
     blocks_per_message: int = 100_000
     model_name_chars: int = 256  # API
