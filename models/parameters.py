@@ -7,7 +7,7 @@ loads. Knows the dense families; names are Hugging Face's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, TypeAlias
 
 from minimsg.errors import CheckpointError, UnsupportedModel
@@ -15,6 +15,8 @@ from minimsg.models.config import ModelConfig
 
 Shape: TypeAlias = tuple[int, ...]
 
+EMBEDDING: Final = "model.embed_tokens.weight"
+HEAD: Final = "lm_head.weight"
 DENSE: Final = frozenset({"llama", "qwen2", "qwen3"})
 
 
@@ -30,13 +32,24 @@ def parameter_shapes(config: ModelConfig) -> dict[str, Shape]:
         raise UnsupportedModel(f"model_type {config.model_type!r}; dense: {', '.join(DENSE)}")
     hidden = config.hidden_size
     layer = _attention_shapes(config) | _mlp_shapes(config)
-    shapes: dict[str, Shape] = {"model.embed_tokens.weight": (config.vocab_size, hidden)}
+    shapes: dict[str, Shape] = {EMBEDDING: (config.vocab_size, hidden)}
     for i in range(config.num_layers):
         shapes |= {f"model.layers.{i}.{name}": shape for name, shape in layer.items()}
     shapes["model.norm.weight"] = (hidden,)
     if not config.tie_word_embeddings:
-        shapes["lm_head.weight"] = (config.vocab_size, hidden)
+        shapes[HEAD] = (config.vocab_size, hidden)
     return shapes
+
+
+def as_stored(expected: Mapping[str, Shape], seen: Collection[str]) -> dict[str, Shape]:
+    """`expected`, with the one matrix of a tied model under the names it has in `seen`.
+
+    Exporters store it as the embedding, as the head, or as both.
+    """
+    if HEAD in expected or HEAD not in seen or EMBEDDING not in expected:
+        return dict(expected)
+    kept = {name: s for name, s in expected.items() if name != EMBEDDING or name in seen}
+    return kept | {HEAD: expected[EMBEDDING]}
 
 
 def refuse_difference(

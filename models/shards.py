@@ -7,12 +7,12 @@ CVE-2025-32434) are refused, not skipped. A file's own header: `tensors.py`.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
 from minimsg.errors import CheckpointError
 from minimsg.fields import Fields
-from minimsg.models.config import ModelConfig
 from minimsg.models.tensors import TensorHeader, read_header
 
 SINGLE_FILE: Final = "model.safetensors"
@@ -22,7 +22,7 @@ PICKLED: Final = (".bin", ".pt", ".pt2", ".pth", ".ckpt")
 Headers = dict[str, TensorHeader]  # by the tensor's name
 
 
-def weight_files(folder: Path, config: ModelConfig) -> dict[Path, Headers]:
+def weight_files(folder: Path) -> dict[Path, Headers]:
     """Each file of the folder with the tensors in it that the model may need.
 
     Raises:
@@ -35,7 +35,7 @@ def weight_files(folder: Path, config: ModelConfig) -> dict[Path, Headers]:
     else:
         raise CheckpointError(folder, _seen_instead(folder), f"{SINGLE_FILE} or {INDEX_FILE}")
     return {
-        file: {name: header for name, header in headers.items() if not _is_spare(name, config)}
+        file: {name: header for name, header in headers.items() if not _is_spare(name)}
         for file, headers in files.items()
     }
 
@@ -46,7 +46,7 @@ def _shards(index: Path) -> dict[Path, Headers]:
     files: dict[Path, Headers] = {}
     for shard in sorted({_plain_name(index, shard) for shard in places.values()}):
         file = index.parent / shard
-        if not file.is_file():
+        if not os.path.isfile(file):  # unlike Path.is_file, no error for a name that is too long
             raise CheckpointError(file, "missing", f"a shard listed in {INDEX_FILE}")
         files[file] = read_header(file)
         listed = {name for name, place in places.items() if place == shard}
@@ -68,7 +68,6 @@ def _seen_instead(folder: Path) -> str:
     return f"weights only as {', '.join(pickled)}" if pickled else "no weights"
 
 
-def _is_spare(name: str, config: ModelConfig) -> bool:
-    """What some exporters write though the config says it all: a tied head, rotation tables."""
-    is_tied_head = config.tie_word_embeddings and name == "lm_head.weight"
-    return is_tied_head or name.endswith(".rotary_emb.inv_freq")
+def _is_spare(name: str) -> bool:
+    """What some exporters write though the config says it all: rotation tables."""
+    return name.endswith(".rotary_emb.inv_freq")

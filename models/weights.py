@@ -22,7 +22,7 @@ from minimsg.kernels.contract import Backend
 from minimsg.models import FAMILIES
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
-from minimsg.models.parameters import refuse_difference
+from minimsg.models.parameters import EMBEDDING, HEAD, as_stored, refuse_difference
 from minimsg.models.shards import weight_files
 
 FLOAT_FORMATS: Final = ("F64", "F32", "F16", "BF16")  # safetensors' names
@@ -41,29 +41,45 @@ def load_model(
     config = ModelConfig.from_folder(folder)
     with torch.device("meta"):  # shapes without memory
         model: Model = import_module(FAMILIES[config.model_type]).Model(config, backend)
-    files = _check(folder, config, model.checkpoint_tensors())
+    files = _check(folder, model.checkpoint_tensors())
     module = cast(nn.Module, model)
     module.to(dtype).to_empty(device=device).requires_grad_(False).eval()
-    weights = model.checkpoint_tensors()
+    weights, copies = _destinations(files, model.checkpoint_tensors())
     for file, names in files.items():
-        _fill(file, {name: weights[name] for name in names})
+        _fill(file, {name: weights[name] for name in names if name in weights})
+    for file, names in files.items():
+        _compare(file, {name: copies[name] for name in names if name in copies})
     return model
 
 
-def _check(
-    folder: Path, config: ModelConfig, wanted: Mapping[str, Tensor]
-) -> dict[Path, list[str]]:
+def _check(folder: Path, wanted: Mapping[str, Tensor]) -> dict[Path, list[str]]:
     """Each file of the checkpoint with the tensors to read from it, all headers compared."""
     if not wanted:  # a family without weights
         return {}
-    files = weight_files(folder, config)
+    files = weight_files(folder)
     seen = {name: header for headers in files.values() for name, header in headers.items()}
     expected = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
-    refuse_difference(folder, {name: header.shape for name, header in seen.items()}, expected)
+    shapes = {name: header.shape for name, header in seen.items()}
+    refuse_difference(folder, shapes, as_stored(expected, shapes))
     for name, header in seen.items():
         if header.dtype not in FLOAT_FORMATS:
             raise CheckpointError(folder, f"{name} is {header.dtype}", " or ".join(FLOAT_FORMATS))
     return {file: list(headers) for file, headers in files.items()}
+
+
+def _destinations(
+    files: Mapping[Path, list[str]], weights: Mapping[str, Tensor]
+) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
+    """Where stored tensors go; and those that are copies, with what they must be copies of.
+
+    A tied model may store its one matrix as the head, alone or beside the embedding. A
+    head that differs is one that transformers would use.
+    """
+    stored = {name for names in files.values() for name in names}
+    if HEAD not in stored or HEAD in weights:
+        return weights, {}
+    tied = {HEAD: weights[EMBEDDING]}
+    return (weights, tied) if EMBEDDING in stored else ({**weights, **tied}, {})
 
 
 def _fill(file: Path, destinations: Mapping[str, Tensor]) -> None:
@@ -75,6 +91,17 @@ def _fill(file: Path, destinations: Mapping[str, Tensor]) -> None:
                 _refuse_no_numbers(destination, file, name)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(file, str(error), "a complete safetensors file") from error
+
+
+def _compare(file: Path, originals: Mapping[str, Tensor]) -> None:
+    """Raise if a copy of a weight in `file` is another matrix in the format that was asked for."""
+    if not originals:
+        return
+    with safe_open(file, framework="pt", device="cpu") as tensors:
+        for name, original in originals.items():
+            if not torch.equal(tensors.get_tensor(name).to(original), original):
+                expected = "the same numbers, since tie_word_embeddings is true in config.json"
+                raise CheckpointError(file, f"{name} differs from {EMBEDDING}", expected)
 
 
 def _refuse_no_numbers(weight: Tensor, file: Path, name: str) -> None:

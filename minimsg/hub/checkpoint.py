@@ -12,7 +12,7 @@ from pathlib import Path
 
 from minimsg.fields import Fields
 from minimsg.models.config import ModelConfig
-from minimsg.models.parameters import DENSE, parameter_shapes, refuse_difference
+from minimsg.models.parameters import DENSE, as_stored, parameter_shapes, refuse_difference
 from minimsg.models.shards import weight_files
 from minimsg.models.tensors import TensorHeader
 
@@ -27,13 +27,13 @@ def check_folder(folder: Path) -> ModelConfig:
     config = ModelConfig.from_folder(folder)
     Fields.from_file(folder / "tokenizer.json")
     if config.script is None:
-        seen = {name: header.shape for name, header in tensor_headers(folder, config).items()}
+        seen = {name: header.shape for name, header in tensor_headers(folder).items()}
         if config.model_type in DENSE:
-            refuse_difference(folder, seen, parameter_shapes(config))
+            refuse_difference(folder, seen, as_stored(parameter_shapes(config), seen))
     return config
 
 
-def tensor_headers(folder: Path, config: ModelConfig) -> dict[str, TensorHeader]:
+def tensor_headers(folder: Path) -> dict[str, TensorHeader]:
     """Every tensor that the model may need, whatever file it is in. Raises CheckpointError."""
-    files = weight_files(folder, config)
+    files = weight_files(folder)
     return {name: header for headers in files.values() for name, header in headers.items()}

@@ -16,6 +16,7 @@ from minimsg.hub.checkpoint import check_folder, tensor_headers
 from minimsg.hub.store import MANIFEST, FileRecord, Manifest, read_manifest
 from minimsg.loading import choose_device, choose_dtype
 from minimsg.models.config import ModelConfig
+from minimsg.models.parameters import parameter_shapes
 from minimsg.models.tensors import TensorHeader
 from minimsg.prompt.chat import ChatModel
 
@@ -25,10 +26,11 @@ Facts: TypeAlias = dict[str, object]
 def summary(folder: Path, manifest: Manifest) -> Facts:
     """One line of `ls`. Raises what is wrong with the config or the headers."""
     config = ModelConfig.from_folder(folder)
+    _headers(folder, config)
     return {
         "name": manifest.name,
         "architecture": config.model_type,
-        "parameters": num_parameters(_headers(folder, config)),
+        "parameters": num_parameters(config),
         "size_bytes": manifest.size,
         "source": manifest.source,
     }
@@ -47,7 +49,7 @@ def describe(folder: Path, name: str) -> Facts:
         "license": origin.license,
         "created_at": origin.created_at,
         "architecture": config.model_type,
-        "parameters": num_parameters(headers),
+        "parameters": num_parameters(config),
         "stored_as": sorted({header.dtype for header in headers.values()}),
         "auto_dtype": auto_dtype(),
         **({} if config.script else _shape(config)),
@@ -60,9 +62,9 @@ def describe(folder: Path, name: str) -> Facts:
     }
 
 
-def num_parameters(headers: dict[str, TensorHeader]) -> int:
-    """Weights that are stored; a tied head counts once."""
-    return sum(prod(header.shape) for header in headers.values())
+def num_parameters(config: ModelConfig) -> int:
+    """Weights of the model; a tied head counts once."""
+    return 0 if config.script else sum(map(prod, parameter_shapes(config).values()))
 
 
 def auto_dtype() -> str:
@@ -74,7 +76,7 @@ def auto_dtype() -> str:
 
 
 def _headers(folder: Path, config: ModelConfig) -> dict[str, TensorHeader]:
-    return tensor_headers(folder, config) if config.script is None else {}
+    return tensor_headers(folder) if config.script is None else {}
 
 
 def _manifest(folder: Path, name: str, chat: ChatModel) -> Manifest:

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from minimsg.errors import CheckpointError, MinimsgError
+from minimsg.hub.checkpoint import check_folder
 from minimsg.kernels import choose
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
@@ -90,13 +91,51 @@ def test_the_torch_free_table_of_weights_is_what_the_model_asks_for(
     }
 
 
-def test_a_copy_of_a_tied_head_and_old_rotary_buffers_are_ignored(tmp_path: Path) -> None:
+@pytest.fixture
+def tied(tmp_path: Path) -> Path:
     save_checkpoint(tmp_path, "llama", tie_word_embeddings=True)
-    tensors = tensors_of(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")  # `check_folder` wants one
+    return tmp_path
+
+
+def test_a_copy_of_a_tied_head_and_old_rotary_buffers_are_ignored(tied: Path) -> None:
+    tensors = tensors_of(tied)
     tensors["lm_head.weight"] = tensors[EMBEDDING].clone()
     tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.zeros(4)
-    rewrite(tmp_path, tensors)
-    assert "lm_head.weight" not in load(tmp_path).checkpoint_tensors()
+    rewrite(tied, tensors)
+    check_folder(tied)
+    assert "lm_head.weight" not in load(tied).checkpoint_tensors()
+
+
+def test_a_tied_head_that_is_another_matrix_is_refused(tied: Path) -> None:
+    tensors = tensors_of(tied)
+    rewrite(tied, {**tensors, "lm_head.weight": tensors[EMBEDDING] + 1e-3})
+    split_in_shards(tied)
+    with pytest.raises(CheckpointError, match=rf"lm_head\.weight differs from {EMBEDDING}"):
+        load(tied)
+
+
+def test_a_tied_head_is_compared_in_the_format_asked_for(tied: Path) -> None:
+    tensors = tensors_of(tied)
+    rewrite(tied, {**tensors, "lm_head.weight": tensors[EMBEDDING].bfloat16()})
+    load(tied, torch.bfloat16)
+    with pytest.raises(CheckpointError, match="differs"):
+        load(tied)
+
+
+def test_a_tied_head_of_another_shape_is_refused_from_its_header(tied: Path) -> None:
+    rewrite(tied, {**tensors_of(tied), "lm_head.weight": torch.zeros(64, 32)})
+    for use in (check_folder, load):
+        with pytest.raises(CheckpointError, match=r"lm_head\.weight has shape \[64, 32\]"):
+            use(tied)
+
+
+def test_a_tied_matrix_that_is_stored_as_the_head_only_is_the_embedding_too(tied: Path) -> None:
+    tensors = tensors_of(tied)
+    matrix = tensors.pop(EMBEDDING)
+    rewrite(tied, {**tensors, "lm_head.weight": matrix})
+    check_folder(tied)
+    assert torch.equal(load(tied).checkpoint_tensors()[EMBEDDING], matrix)
 
 
 def test_a_missing_tensor_is_named(folder: Path) -> None:
@@ -206,6 +245,13 @@ def test_pickled_weights_are_refused_and_never_opened(folder: Path, name: str) -
 def test_a_folder_without_weights_says_so(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     with pytest.raises(CheckpointError, match="no weights"):
+        load(folder)
+
+
+def test_a_shard_whose_name_no_folder_can_hold_is_missing(folder: Path) -> None:
+    split_in_shards(folder)
+    write_index(folder, {EMBEDDING: "m" * 300})
+    with pytest.raises(CheckpointError, match="mmm: missing"):
         load(folder)
 
 
