@@ -62,7 +62,8 @@ def config_from_gguf(file: GGUF) -> dict[str, object]:
         known = ", ".join(ARCHITECTURES)
         raise UnsupportedModel(f"{file.path}: architecture {architecture!r}; known: {known}")
     fields = _Fields(file.path, architecture, file.metadata)
-    config = _sizes(fields, file) | _rope(fields, file) | _token_ids(file)
+    head_dim = _head_dim(fields)
+    config = _sizes(fields, file, head_dim) | _rope(fields, file, head_dim) | _token_ids(file)
     fields.refuse_unread()
     return {
         "architectures": [ARCHITECTURES[architecture]],
@@ -75,13 +76,19 @@ def config_from_gguf(file: GGUF) -> dict[str, object]:
 
 def generation_config_from_gguf(file: GGUF) -> dict[str, object]:
     """generation_config.json: the ids of begin and end, and sampling where the file has it."""
-    keys = {name: file.metadata.get(f"general.sampling.{key}") for name, key in SAMPLING.items()}
+    keys = {name: f"general.sampling.{key}" for name, key in SAMPLING.items()}
     sampling = {
-        name: _shortest(value) if isinstance(value, float) else value
-        for name, value in keys.items()
-        if isinstance(value, int | float)
+        name: _sampling_number(file, key) for name, key in keys.items() if key in file.metadata
     }
     return _token_ids(file) | ({"do_sample": True, **sampling} if sampling else {})
+
+
+def _sampling_number(file: GGUF, key: str) -> float:
+    """A finite number; whether it is in range is for `prompt/chat.py` to say."""
+    value = file.metadata[key]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise CheckpointError(file.path, f"{key} is {value!r:.60}", "a finite number")
+    return _shortest(value) if isinstance(value, float) else value
 
 
 @dataclass
@@ -136,19 +143,24 @@ def _shortest(value: float) -> float:
     return float(str(np.float32(value)))
 
 
-def _sizes(fields: _Fields, file: GGUF) -> dict[str, object]:
-    hidden = fields.integer("embedding_length")
+def _head_dim(fields: _Fields) -> int:
     num_heads = fields.integer("attention.head_count")
-    head_dim = fields.integer("attention.key_length", hidden // num_heads)
+    default = fields.integer("embedding_length") // num_heads
+    head_dim = fields.integer("attention.key_length", default)
     for key in ("attention.value_length", "rope.dimension_count"):
         if fields.integer(key, head_dim) != head_dim:
-            raise UnsupportedModel(f"{file.path}: {key} is not the head size {head_dim}")
+            raise UnsupportedModel(f"{fields.path}: {key} is not the head size {head_dim}")
+    return head_dim
+
+
+def _sizes(fields: _Fields, file: GGUF, head_dim: int) -> dict[str, object]:
+    num_heads = fields.integer("attention.head_count")
     embedding = file.tensors.get("token_embd.weight")
     if embedding is None:
         raise CheckpointError(file.path, "no tensor token_embd.weight", "the embedding")
     sizes: dict[str, object] = {
         "vocab_size": embedding.shape[0],
-        "hidden_size": hidden,
+        "hidden_size": fields.integer("embedding_length"),
         "intermediate_size": fields.integer("feed_forward_length"),
         "num_hidden_layers": fields.integer("block_count", maximum=MAX_LAYERS),
         "num_attention_heads": num_heads,
@@ -165,20 +177,27 @@ def _sizes(fields: _Fields, file: GGUF) -> dict[str, object]:
     return sizes
 
 
-def _rope(fields: _Fields, file: GGUF) -> dict[str, object]:
+def _rope(fields: _Fields, file: GGUF, head_dim: int) -> dict[str, object]:
     theta = fields.number("rope.freq_base", 10_000.0)
-    kind = fields.get("rope.scaling.type") or "none"
+    kind = _scaling_kind(fields)
     original = fields.get("rope.scaling.original_context_length")
     if ROPE_DIVISORS in file.tensors:
         if kind != "none":
             raise UnsupportedModel(f"{file.path}: {ROPE_DIVISORS} and {kind!r} scaling at once")
-        scaling = _llama3_scaling(file, theta, original)
+        scaling = _llama3_scaling(file, theta, original, head_dim)
     elif kind == "none":
-        fields.get("rope.scaling.factor")
         return {"rope_theta": theta, "rope_scaling": None}
     else:
         scaling = _plain_scaling(fields, kind, original)
     return {"rope_theta": theta, "rope_scaling": scaling}
+
+
+def _scaling_kind(fields: _Fields) -> Value:
+    """llama.cpp scales linearly where no kind is named, and not at all by a factor of 0 or 1."""
+    kind, factor = fields.get("rope.scaling.type"), fields.get("rope.scaling.factor")
+    if kind in (None, "linear"):
+        return "none" if factor in (None, 0, 1) else "linear"
+    return kind
 
 
 def _plain_scaling(fields: _Fields, kind: Value, original: Value | None) -> dict[str, object]:
@@ -195,13 +214,18 @@ def _plain_scaling(fields: _Fields, kind: Value, original: Value | None) -> dict
     return scaling
 
 
-def _llama3_scaling(file: GGUF, theta: float, original: Value | None) -> dict[str, object]:
+def _llama3_scaling(
+    file: GGUF, theta: float, original: Value | None, head_dim: int
+) -> dict[str, object]:
     """The parameters that give the stored divisors of the rotary frequencies.
 
     Every Llama 3.x was published with low 1, high 4 and 8192 positions; what was used is
     confirmed by computing the divisors again.
     """
     stored = file.dequantize(ROPE_DIVISORS).reshape(-1).astype(np.float64)  # (D/2,)
+    if stored.size != head_dim // 2 or not (stored > 0).all():
+        seen = f"{ROPE_DIVISORS} with {stored.size} values, the lowest {stored.min():g}"
+        raise CheckpointError(file.path, seen, f"{head_dim // 2} divisors above 0")
     factor, low, high = _shortest(float(stored.max())), 1.0, 4.0
     positions = original if isinstance(original, int) else 8192
     frequency = theta ** -(np.arange(stored.size) / stored.size)
@@ -224,10 +248,18 @@ def _llama3_scaling(file: GGUF, theta: float, original: Value | None) -> dict[st
 
 def _token_ids(file: GGUF) -> dict[str, object]:
     """Ids of begin and end. A turn may end in several ways: end of text, turn, message."""
-    ends = [file.metadata.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom")]
-    unique = list(dict.fromkeys(id for id in ends if isinstance(id, int)))
+    ends = [_token_id(file, name) for name in ("eos", "eot", "eom")]
+    unique = list(dict.fromkeys(id for id in ends if id is not None))
     return {
-        "bos_token_id": file.metadata.get("tokenizer.ggml.bos_token_id"),
+        "bos_token_id": _token_id(file, "bos"),
         "eos_token_id": unique[0] if len(unique) == 1 else unique or None,
-        "pad_token_id": file.metadata.get("tokenizer.ggml.padding_token_id"),
+        "pad_token_id": _token_id(file, "padding"),
     }
+
+
+def _token_id(file: GGUF, name: str) -> int | None:
+    key = f"tokenizer.ggml.{name}_token_id"
+    value = file.metadata.get(key)
+    if value is None or (type(value) is int and value >= 0):
+        return value
+    raise CheckpointError(file.path, f"{key} is {value!r:.60}", "a token id")

@@ -118,6 +118,18 @@ ROPES: dict[str, tuple[dict[str, object], dict[str, object]]] = {
         {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4},
         {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0},
     ),
+    "linear, since no kind is named": (
+        {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4},
+        {"rope.scaling.factor": 4.0},
+    ),
+    "none, in so many words": (
+        {"rope_type": "default", "rope_theta": 1e4},
+        {"rope.scaling.type": "none", "rope.scaling.factor": 4.0},
+    ),
+    "linear by nothing": (
+        {"rope_type": "default", "rope_theta": 1e4},
+        {"rope.scaling.type": "linear", "rope.scaling.factor": 0.0},
+    ),
     "yarn": (
         {
             "rope_type": "yarn",
@@ -164,6 +176,15 @@ class TestRope:
         odd = np.linspace(1, 3, 16, dtype=np.float32)
         write_gguf(tmp_path / "m.gguf", random_model("llama"), extra={"rope_freqs.weight": odd})
         with pytest.raises(UnsupportedModel, match="not the scaling of Llama 3"):
+            config_from_gguf(GGUF.open(tmp_path / "m.gguf"))
+
+    @pytest.mark.parametrize("stored", [np.ones(8), np.ones(17), np.zeros(16)])
+    def test_divisors_that_do_not_fit_the_heads_are_refused(
+        self, stored: NDArray[np.float64], tmp_path: Path
+    ) -> None:
+        extra = {"rope_freqs.weight": stored.astype(np.float32)}
+        write_gguf(tmp_path / "m.gguf", random_model("llama"), extra=extra)
+        with pytest.raises(CheckpointError, match=f"with {stored.size} values.*expected 16"):
             config_from_gguf(GGUF.open(tmp_path / "m.gguf"))
 
 
