@@ -1,10 +1,10 @@
 """The folder of models on this machine, and how one gets into it without ever being half there.
 
 A model is a folder `models/NAME` in the data folder with a `minimsg.json` that lists
-every file with its size and SHA-256. It is built in a staging folder beside its place,
-synced to disk and renamed: whatever `models/NAME` exists is whole. Two processes that
-build the same model both succeed; the second to finish takes the first one's. Knows
-nothing of where models come from: see `__init__.py`.
+every file with its size and SHA-256. It is built in a staging folder beside its place
+(`staging.py`), synced to disk and renamed: whatever `models/NAME` exists is whole. Two
+processes that build the same model both succeed; the second to finish takes the first
+one's. Knows nothing of where models come from: see `__init__.py`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
-import tempfile
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -26,10 +23,12 @@ from typing import Final
 import platformdirs
 
 from minimsg.errors import CheckpointError, ConfigError
+from minimsg.fields import Fields
+from minimsg.hub.staging import staging_folder
 
 MANIFEST: Final = "minimsg.json"
-STAGING: Final = ".partial-"
-STALE_S: Final = 3600.0  # a staging folder untouched for so long was left by a killed process
+MAX_FILE_BYTES: Final = 1 << 50
+MAX_NAME_BYTES: Final = 128  # leaves room for what staging adds, within the 255 of a file name
 PUBLISH_ATTEMPTS: Final = 5
 
 
@@ -77,8 +76,16 @@ def models_dir(data_dir: Path | None) -> Path:
 
 
 def folder_name(name: str) -> str:
-    """`Qwen/Qwen3-0.6B` -> `Qwen--Qwen3-0.6B`: a name as a folder that cannot lead elsewhere."""
-    return re.sub(r"[^\w.-]+", "-", name.replace("/", "--")).lstrip(".") or "model"
+    """`Qwen/Qwen3-0.6B` -> `Qwen--Qwen3-0.6B`: a name as a folder that cannot lead elsewhere.
+
+    What is too long for a folder is cut and told apart by a hash.
+    """
+    folder = re.sub(r"[^\w.-]+", "-", name.replace("/", "--")).lstrip(".") or "model"
+    data = folder.encode()
+    if len(data) <= MAX_NAME_BYTES:
+        return folder
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:12]
+    return data[: MAX_NAME_BYTES - 13].decode(errors="ignore") + f"-{digest}"
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -89,12 +96,23 @@ def read_manifest(folder: Path) -> Manifest:
     """
     file = folder / MANIFEST
     try:
-        data = json.loads(file.read_text("utf-8"))
-        files = {name: FileRecord(**record) for name, record in data.pop("files").items()}
-        return Manifest(files=files, **data)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        seen = f"unreadable ({type(error).__name__}: {error})"
+        fields = Fields.from_file(file)
+        files = fields.nested("files")
+        return Manifest(
+            name=fields.text("name"),
+            source=fields.text("source"),
+            license=fields.text("license", "") or None,
+            created_at=fields.text("created_at"),
+            files={name: _record(files.nested(name)) for name in files.data},
+        )
+    except CheckpointError as error:
+        seen = f"unreadable ({error.seen:.200})"
         raise CheckpointError(file, seen, "the list of the model's files") from None
+
+
+def _record(fields: Fields) -> FileRecord:
+    size = fields.integer("size", minimum=0, maximum=MAX_FILE_BYTES)
+    return FileRecord(size, fields.text("sha256"))
 
 
 def check(folder: Path, *, hashes: bool = False) -> Manifest:
@@ -106,7 +124,8 @@ def check(folder: Path, *, hashes: bool = False) -> Manifest:
     manifest = read_manifest(folder)
     for name, record in manifest.files.items():
         file = folder / name
-        size = file.stat().st_size if file.is_file() else None
+        # os.path, unlike Path, has no error for a name that no folder can hold
+        size = file.stat().st_size if os.path.isfile(file) else None
         if size != record.size:
             seen = "missing" if size is None else f"{size:,} bytes"
             raise CheckpointError(file, seen, f"{record.size:,} bytes")
@@ -129,32 +148,20 @@ def build(target: Path, name: str, fill: Callable[[Path], Origin]) -> None:
     """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(target.parent)
-        work = Path(tempfile.mkdtemp(prefix=f"{STAGING}{target.name}-", dir=target.parent))
-        try:
+        with staging_folder(target) as work:
             folder = work / target.name
             folder.mkdir()
             _write_manifest(folder, name, fill(folder))
             _sync(folder)
             _publish(folder, target)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
         raise ConfigError(f"cannot write {target}: {error}") from error
 
 
 def write_json(file: Path, data: object) -> None:
-    """JSON as people read it."""
-    file.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", "utf-8")
-
-
-def _sweep(parent: Path) -> None:
-    """Remove what killed processes left behind."""
-    for work in parent.glob(f"{STAGING}*"):
-        with suppress(OSError):  # another process is just finishing with it
-            newest = max(path.lstat().st_mtime for path in (work, *work.rglob("*")))
-            if time.time() - newest > STALE_S:
-                shutil.rmtree(work, ignore_errors=True)
+    """JSON as people read it. Raises ValueError for NaN and infinity, which are no JSON."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    file.write_text(text + "\n", "utf-8")
 
 
 def _write_manifest(folder: Path, name: str, origin: Origin) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from minimsg import hub
 from minimsg.errors import CheckpointError, ModelNotFound
-from minimsg.hub import store
+from minimsg.hub import staging, store
 
 from .conftest import names_in
 
@@ -48,8 +49,26 @@ class TestWholeOrNotAtAll:
         assert hub.list_models(data_dir) == []
         folder = hub.pull(str(gguf_file), data_dir)
         assert hub.resolve(str(gguf_file), data_dir) == folder
+        if staging.HAS_LOCKS:
+            assert names_in(data_dir) == [folder.name]
 
-    def test_what_a_killed_pull_left_is_removed_once_it_is_old(
+    @pytest.mark.skipif(not staging.HAS_LOCKS, reason="needs file locks")
+    def test_a_pull_that_keeps_silent_for_hours_keeps_its_folder(self, data_dir: Path) -> None:
+        target = data_dir / "models" / "slow"
+
+        def fill(folder: Path) -> store.Origin:
+            work = folder.parent
+            for path in (*work.rglob("*"), work):
+                os.utime(path, (time.time() - 7200,) * 2)
+            hub.pull("scripted", data_dir)  # another one sweeps
+            (folder / "file").write_text("arrived")
+            return store.Origin("here", None)
+
+        store.build(target, "slow", fill)
+        assert (target / "file").read_text() == "arrived"
+        assert names_in(data_dir) == ["scripted", "slow"]
+
+    def test_what_was_left_without_a_lock_is_removed_once_it_is_old(
         self, gguf_file: Path, data_dir: Path
     ) -> None:
         old, fresh = (data_dir / "models" / f".partial-{age}" for age in ("old", "fresh"))
@@ -125,7 +144,18 @@ class TestDamage:
         hub.pull(str(gguf_file), data_dir, verify=True)
         assert weights.read_bytes() == good
 
-    @pytest.mark.parametrize("manifest", ["", "[]", "{}", '{"files": {"config.json": 1}}', "\0"])
+    @pytest.mark.parametrize(
+        "manifest",
+        [
+            "",
+            "[]",
+            "{}",
+            '{"files": {"config.json": 1}}',
+            "\0",
+            "[" * 200_000,
+            '{"name": "m", "source": "s", "created_at": "t", "files": {"f": {"size": "1"}}}',
+        ],
+    )
     def test_a_folder_without_a_sound_manifest_is_no_model(
         self, manifest: str, folder: Path, data_dir: Path
     ) -> None:
@@ -133,3 +163,18 @@ class TestDamage:
         with pytest.raises(CheckpointError, match=r"minimsg\.json: unreadable"):
             hub.resolve(folder.name, data_dir)
         assert hub.list_models(data_dir) == []
+
+    def test_a_broken_manifest_is_made_again_by_pull(self, data_dir: Path) -> None:
+        folder = hub.pull("scripted", data_dir)
+        (folder / "minimsg.json").write_text("[" * 200_000)
+        assert hub.pull("scripted", data_dir) == folder
+        assert [path for path, _ in hub.list_models(data_dir)] == [folder]
+
+    def test_a_file_name_that_no_folder_can_hold_is_missing(self, data_dir: Path) -> None:
+        folder = hub.pull("scripted", data_dir)
+        manifest = folder / "minimsg.json"
+        data = json.loads(manifest.read_text())
+        data["files"]["f" * 300] = {"size": 1, "sha256": ""}
+        manifest.write_text(json.dumps(data))
+        with pytest.raises(CheckpointError, match="fff: missing"):
+            hub.resolve("scripted", data_dir)
