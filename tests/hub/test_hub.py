@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from minimsg import hub
-from minimsg.errors import CheckpointError, ConfigError, ModelNotFound
+from minimsg.errors import CheckpointError, ConfigError, MinimsgError, ModelNotFound
 from minimsg.hub import store
 
 from ..models.gguf_files import random_model, write_gguf  # noqa: TID252 tests have no absolute name
@@ -42,6 +42,40 @@ class TestGGUFSource:
         before = (folder / "minimsg.json").stat().st_mtime_ns
         assert hub.pull(str(gguf_file), data_dir) == folder
         assert (folder / "minimsg.json").stat().st_mtime_ns == before
+
+    def test_the_ending_may_be_in_capitals(
+        self, gguf_file: Path, data_dir: Path, tmp_path: Path
+    ) -> None:
+        file = tmp_path / f"{'X' * 200}.GGUF"
+        file.write_bytes(gguf_file.read_bytes())
+        folder = hub.pull(str(file), data_dir)
+        assert folder.name.startswith("XXX")
+        assert hub.resolve(str(file), data_dir) == folder
+
+    @pytest.mark.parametrize(
+        ("key", "value", "words"),
+        [
+            ("tokenizer.ggml.eos_token_id", -1, "eos_token_id is -1"),
+            ("tokenizer.ggml.eos_token_id", "2", "eos_token_id is '2'"),
+            ("tokenizer.ggml.eos_token_id", 10**9, "config.json: eos_token_id has 1000000000"),
+            ("general.sampling.temp", float("nan"), "general.sampling.temp is nan"),
+            ("general.sampling.temp", float("inf"), "general.sampling.temp is inf"),
+            ("general.sampling.temp", "hot", "general.sampling.temp is 'hot'"),
+            ("general.sampling.temp", -1.0, "generation_config.json: temperature is -1"),
+            ("general.sampling.top_k", -1, "generation_config.json: top_k is -1"),
+            ("tokenizer.chat_template", "{{ x", "chat_template.jinja: "),
+            ("tokenizer.chat_template", "", "chat_template.jinja: "),
+            ("tokenizer.chat_template", 7, "tokenizer.chat_template is 7"),
+        ],
+    )
+    def test_what_could_not_be_served_is_not_pulled(
+        self, key: str, value: object, words: str, data_dir: Path, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "bad.gguf"
+        write_gguf(file, random_model("llama"), metadata={key: value})
+        with pytest.raises(MinimsgError, match=rf"bad\.gguf: .*{words}"):
+            hub.pull(str(file), data_dir)
+        assert names_in(data_dir) == []
 
     def test_another_file_of_the_same_name_is_another_model(
         self, gguf_file: Path, data_dir: Path, tmp_path: Path
@@ -94,10 +128,14 @@ class TestNames:
         with pytest.raises(ModelNotFound, match=f"`minimsg pull {name}` fetches it"):
             hub.resolve(name, data_dir)
 
-    @pytest.mark.parametrize("name", ["nonsense", "absent.gguf", "a/b/c", "../x", "", "a/b.gguf"])
-    def test_pull_refuses_what_is_no_source(self, name: str, data_dir: Path) -> None:
-        with pytest.raises(ModelNotFound, match="no model"):
-            hub.pull(name, data_dir)
+    @pytest.mark.parametrize(
+        "name",
+        ["nonsense", "absent.gguf", "a/b/c", "../x", "", "a/b.gguf", "n" * 300, "ü" * 130, "a\0b"],
+    )
+    def test_what_is_no_source_is_refused(self, name: str, data_dir: Path) -> None:
+        for use in (hub.pull, hub.resolve):
+            with pytest.raises(ModelNotFound, match="no model"):
+                use(name, data_dir)
         assert not data_dir.exists() or names_in(data_dir) == []
 
     @pytest.mark.parametrize("name", ["../../etc", "/etc/x", "..", ".", "a/../../b", "C:\\x", ""])
@@ -105,6 +143,12 @@ class TestNames:
         folder = store.folder_name(name)
         assert Path(folder).name == folder
         assert folder not in ("", ".", "..")
+
+    def test_names_that_are_too_long_for_a_folder_stay_apart(self, tmp_path: Path) -> None:
+        folders = {store.folder_name("ü" * 200 + end) for end in "ab"}
+        assert len(folders) == 2
+        for folder in folders:
+            (tmp_path / folder).mkdir()
 
     def test_ensure_makes_what_is_not_here(self, gguf_file: Path, data_dir: Path) -> None:
         assert hub.ensure(str(gguf_file), data_dir) == hub.resolve(str(gguf_file), data_dir)
