@@ -17,7 +17,8 @@ class Limits:
     """Bounds on input. Units are in the names; origins in the comments."""
 
     body_bytes: int = 32 * MIB  # API: Messages and count_tokens; over it 413
-    inline_body_bytes: int = 256 * 1024  # larger bodies are prepared in a worker process
+    inline_body_bytes: int = 64 * 1024  # larger bodies are prepared in a worker process
+    faults: int = 1_000  # unknown fields and errors of one request that are looked at
     prepare_timeout_s: float = 30.0  # validating, rendering and tokenizing one body
     body_timeout_s: float = 30.0  # a client that sends its body slower is answered 408
     messages: int = 100_000  # API

@@ -16,6 +16,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
 from minimsg.errors import InvalidRequest
+from minimsg.limits import LIMITS
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -50,6 +51,9 @@ def validate(kind: type[R], data: object) -> Validated[R]:
     try:
         return Validated(kind.model_validate(data), [])
     except ValidationError as error:
+        if error.error_count() > LIMITS.faults:  # naming each would take seconds
+            why = f"The request has {error.error_count()} errors or unknown fields"
+            raise InvalidRequest("", f"{why} > {LIMITS.faults} maximum") from None
         ignored = [
             _path(detail)
             for detail in error.errors(

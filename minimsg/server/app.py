@@ -12,6 +12,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -24,7 +25,7 @@ from minimsg.prompt.chat import ChatModel
 from minimsg.server.count_tokens import count_tokens
 from minimsg.server.health import describe, health, live, ready
 from minimsg.server.messages import create_message
-from minimsg.server.middleware import add_headers, observe
+from minimsg.server.middleware import add_headers, expect, observe
 from minimsg.server.models import get_model, list_models
 from minimsg.server.state import SERVER, Server
 from minimsg.server.traces import WithoutMessages
@@ -33,15 +34,16 @@ logger = logging.getLogger(__name__)
 http_logger = logging.getLogger("minimsg.http")  # aiohttp's own words
 http_logger.addFilter(WithoutMessages())
 
+get, post = partial(web.get, expect_handler=expect), partial(web.post, expect_handler=expect)
 ROUTES: Final = [
-    web.get("/", describe),
-    *(web.post(f"{prefix}/messages", create_message) for prefix in ("/v1", "")),
-    *(web.post(f"{prefix}/messages/count_tokens", count_tokens) for prefix in ("/v1", "")),
-    *(web.get(f"{prefix}/models", list_models) for prefix in ("/v1", "")),
-    *(web.get(f"{prefix}/models/{{id:.+}}", get_model) for prefix in ("/v1", "")),
-    web.get("/health", health),
-    web.get("/health/live", live),
-    web.get("/health/ready", ready),
+    get("/", describe),
+    *(post(f"{prefix}/messages", create_message) for prefix in ("/v1", "")),
+    *(post(f"{prefix}/messages/count_tokens", count_tokens) for prefix in ("/v1", "")),
+    *(get(f"{prefix}/models", list_models) for prefix in ("/v1", "")),
+    *(get(f"{prefix}/models/{{id:.+}}", get_model) for prefix in ("/v1", "")),
+    get("/health", health),
+    get("/health/live", live),
+    get("/health/ready", ready),
 ]  # clients whose base URL already ends in /v1 leave it out
 
 EXIT_OK, EXIT_ENGINE, EXIT_INTERRUPTED = 0, 70, 130

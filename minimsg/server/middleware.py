@@ -55,9 +55,16 @@ async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         return error_response(as_request_error(error, request_id), request_id)
 
 
+async def expect(request: web.Request) -> None:
+    """Say that the body is welcome; any other expectation may be ignored (RFC 9110, 10.1.1)."""
+    if request.headers["expect"].lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # that was no part of the response
+
+
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Signal: what every response carries, whoever made it."""
-    response.headers["request-id"] = request[REQUEST_ID]
+    response.headers["request-id"] = request.get(REQUEST_ID) or new_id("req_")
     response.headers["server"] = f"minimsg/{__version__}"
 
 

@@ -23,9 +23,11 @@ from minimsg.limits import LIMITS
 from minimsg.server.prepare import Counted, Prepared, Served
 from minimsg.server.prepare_process import REPLY, Failure
 
-NUM_THREADS: Final = 2
+NUM_THREADS: Final = 1  # with the engine's, as many as can take turns with the event loop
 NUM_PROCESSES: Final = 2
 MAX_BIG_BODIES: Final = 16  # at once; half a gigabyte of them
+# Never reached: a pipe that is paused keeps a killed process from being seen to end.
+MAX_REPLY_BYTES: Final = 1 << 30
 
 R = TypeVar("R", Prepared, Counted)
 
@@ -59,7 +61,7 @@ class PreparePool:
             raise Overloaded("Too many large requests are being read; try again.")
         self._num_big += 1
         try:
-            async with self._slots:
+            async with _deadline(), self._slots:
                 return await self._in_process(work, body)
         finally:
             self._num_big -= 1
@@ -68,8 +70,7 @@ class PreparePool:
         process = await self._take()
         is_usable = False
         try:
-            async with _deadline():
-                reply = REPLY.validate_json(await _exchange(process, work.__name__, body))
+            reply = REPLY.validate_json(await _exchange(process, work.__name__, body))
             is_usable = True
         except (EOFError, ConnectionError) as error:
             raise InternalError("The request could not be prepared.") from error
@@ -98,6 +99,7 @@ class PreparePool:
             *(str(served.max_context), str(served.default_max_tokens)),
             stdin=PIPE,
             stdout=PIPE,
+            limit=MAX_REPLY_BYTES,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             start_new_session=True,  # Ctrl-C is for the server, which ends its processes itself
         )

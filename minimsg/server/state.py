@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Final
 
 from aiohttp import web
@@ -30,8 +31,8 @@ class Server:
 
     def __init__(self, chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> None:
         """Raises ConfigError."""
-        if config.ping_interval_s <= 0 or config.write_timeout_s <= 0:
-            raise ConfigError("ping_interval_s and write_timeout_s must be more than 0")
+        if not (0 < config.ping_interval_s < inf and 0 < config.write_timeout_s < inf):
+            raise ConfigError("ping_interval_s and write_timeout_s must be finite and above 0")
         self.chat = chat
         self.worker = worker
         self.config = config

@@ -145,3 +145,25 @@ def test_a_process_loads_neither_torch_nor_the_http_library() -> None:
     )
     seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert seen.stdout.strip() == "set()"
+
+
+async def test_a_process_that_is_ended_amid_a_long_reply_gives_its_place_back(
+    pool: PreparePool,
+) -> None:
+    """Its pipe is full then, and a full pipe would keep it from being seen to end."""
+    stops: list[JsonValue] = [f"{number}" + "q" * 2_000 for number in range(8_000)]
+    running = asyncio.create_task(pool.run(prepare_message, encoded(stop_sequences=stops)))
+    await eventually(lambda: bool(preparing()))
+    (process,) = preparing()
+    await eventually(lambda: process.io_counters().write_chars > 1 << 20, within_s=60)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, timeout=10)
+    await eventually(lambda: not preparing())
+    assert (await pool.run(prepare_message, encoded() + PADDING)).prompt_ids
+
+
+async def test_a_flood_of_unknown_fields_is_refused_and_not_listed(pool: PreparePool) -> None:
+    flood: dict[str, JsonValue] = {f"{number}": 1 for number in range(LIMITS.faults + 1)}
+    with pytest.raises(InvalidRequest, match="1001 errors or unknown fields > 1000 maximum"):
+        await pool.run(prepare_message, encoded(**flood))
