@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from minimsg.kernels.contract import Backend, Layout, Pages
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Inputs, PagedSpec
+from minimsg.models.packed import is_faster_plain, pack, packed_linear
 from minimsg.models.rope import Rotary, Rotation
 
 
@@ -41,9 +42,16 @@ class Linear(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(outputs, inputs))
         self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
+        self.packed: Tensor | None = None  # the weight once more, see `packed.py`
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias)
+        if self.packed is None or is_faster_plain(x):
+            return F.linear(x, self.weight, self.bias)
+        return packed_linear(x, self.packed, self.bias)
+
+    def pack(self) -> None:
+        """Have the weight in the order of the CPU's multiplication too, where that exists."""
+        self.packed = pack(self.weight)
 
     def rows(self, name: str, start: int = 0, stop: int | None = None) -> dict[str, Tensor]:
         """Output rows `start:stop` as the checkpoint's linear `name`: its weight and bias."""
@@ -182,29 +190,34 @@ class Decoder(nn.Module):
         super().__init__()
         self.vocab_size = config.vocab_size
         self.cache_specs = [PagedSpec(config.num_kv_heads, config.head_dim)] * config.num_layers
-        self.embedding = nn.Parameter(torch.empty(config.vocab_size, config.hidden_size))
+        self.head = Linear(config.hidden_size, config.vocab_size, bias=False)
+        is_tied = config.tie_word_embeddings  # then the head's weight is the embedding, too
+        self.embedding = None if is_tied else nn.Parameter(torch.empty_like(self.head.weight))
         self.rotary = Rotary(config.rope, config.head_dim)
         self.layers = nn.ModuleList(
             DecoderLayer(config, variant, backend, window) for window in config.windows
         )
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        is_tied = config.tie_word_embeddings
-        self.head = None if is_tied else nn.Parameter(torch.empty_like(self.embedding))
 
     def forward(self, inputs: Inputs, cache: Sequence[Pages]) -> Tensor:
-        x = F.embedding(inputs.ids, self.embedding)  # (T, hidden)
+        x = F.embedding(inputs.ids, self._embedding)  # (T, hidden)
         rotation = self.rotary(inputs.positions, x.dtype)
         for layer, pages in zip(self.layers, cache, strict=True):
             x = layer(x, rotation, pages, inputs.layout)
         x = self.norm(x[inputs.sample_rows])  # (S, hidden)
-        return F.linear(x, self.embedding if self.head is None else self.head).float()
+        logits: Tensor = self.head(x)
+        return logits.float()
+
+    @property
+    def _embedding(self) -> Tensor:
+        return self.head.weight if self.embedding is None else self.embedding
 
     def checkpoint_tensors(self) -> dict[str, Tensor]:
-        tensors: dict[str, Tensor] = {"model.embed_tokens.weight": self.embedding}
+        tensors: dict[str, Tensor] = {"model.embed_tokens.weight": self._embedding}
         for index, layer in enumerate(cast(Iterable[DecoderLayer], self.layers)):
             tensors |= _prefixed(f"model.layers.{index}", layer.checkpoint_tensors())
         tensors["model.norm.weight"] = self.norm.weight
-        return tensors if self.head is None else {**tensors, "lm_head.weight": self.head}
+        return tensors if self.embedding is None else {**tensors, **self.head.rows("lm_head")}
 
 
 def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -22,9 +22,11 @@ from minimsg.kernels.contract import Backend
 from minimsg.models import FAMILIES
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
+from minimsg.models.layers import Linear
 from minimsg.models.parameters import EMBEDDING, HEAD, as_stored, refuse_difference
 from minimsg.models.shards import weight_files
 
+MAX_PACKED_BYTES: Final = 2 << 30
 FLOAT_FORMATS: Final = ("F64", "F32", "F16", "BF16")  # safetensors' names
 
 
@@ -49,7 +51,16 @@ def load_model(
         _fill(file, {name: weights[name] for name in names if name in weights})
     for file, names in files.items():
         _compare(file, {name: copies[name] for name in names if name in copies})
+    _pack(module)
     return model
+
+
+def _pack(module: nn.Module) -> None:
+    """Prepare the matrices of a model that is small enough to be in memory twice."""
+    if sum(weight.nbytes for weight in module.parameters()) <= MAX_PACKED_BYTES:
+        for linear in module.modules():
+            if isinstance(linear, Linear):
+                linear.pack()
 
 
 def _check(folder: Path, wanted: Mapping[str, Tensor]) -> dict[Path, list[str]]:
