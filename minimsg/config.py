@@ -14,9 +14,21 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def option(default: T, help: str, *, choices: tuple[str, ...] = ()) -> T:
-    """A dataclass field with its help text; `choices` closes the set of values."""
-    metadata: dict[str, Any] = {"help": help, "choices": choices}
+def option(
+    default: T,
+    help: str,
+    *,
+    choices: tuple[str, ...] = (),
+    minimum: int = 0,
+    maximum: int | None = None,
+) -> T:
+    """A dataclass field with its help text; `choices` closes the set, the others bound numbers."""
+    metadata: dict[str, Any] = {
+        "help": help,
+        "choices": choices,
+        "minimum": minimum,
+        "maximum": maximum,
+    }
     value: T = field(default=default, metadata=metadata)
     return value
 
@@ -31,20 +43,28 @@ class EngineConfig:
         "hardware, else float32.",
         choices=("auto", "float32", "bfloat16", "float16"),
     )
-    device: str = option("auto", "Where the model runs: auto, cpu, cuda, cuda:1, mps.")
+    device: str = option("auto", "Where the model runs: auto, cpu, cuda, cuda:N, mps.")
     kernel: str | None = option(
         None, "Attention kernel to force; default is the first that can run (see doctor)."
     )
-    threads: int | None = option(None, "CPU threads of the model; default is every core.")
+    threads: int | None = option(
+        None, "CPU threads of the model; default is every core.", minimum=1
+    )
     max_context: int | None = option(
-        None, "Context window in tokens; default is the model's own, if the cache can hold it."
+        None,
+        "Context window in tokens; default is the model's own, if the cache can hold it.",
+        minimum=1,
     )
     kv_memory: str = option(
         "25%", "Memory of the KV cache: bytes (2GiB, 500MB) or a share of the free memory (25%)."
     )
-    num_pages: int | None = option(None, "Pages of the KV cache; overrides --kv-memory.")
-    max_batch_tokens: int = option(512, "Tokens that one step computes at most, prefill included.")
-    max_sequences: int = option(64, "Sequences that run at once; more wait in the queue.")
+    num_pages: int | None = option(None, "Pages of the KV cache; overrides --kv-memory.", minimum=1)
+    max_batch_tokens: int = option(
+        512, "Tokens that one step computes at most, prefill included.", minimum=1
+    )
+    max_sequences: int = option(
+        64, "Sequences that run at once; more wait in the queue.", minimum=1
+    )
     page_size: int = 16  # slots a page; fixed, no flag: kernels are written for it
 
 
@@ -53,12 +73,12 @@ class ServerConfig:
     """How requests are received and answered. Read by `server/`."""
 
     host: str = option("127.0.0.1", "Address to listen on.")
-    port: int = option(8080, "Port to listen on; 0 takes a free one.")
+    port: int = option(8080, "Port to listen on; 0 takes a free one.", maximum=65535)
     data_dir: Path | None = option(
         None, "Folder for models and stored objects; default is the platform's user data folder."
     )
     default_max_tokens: int = option(
-        1024, "Length limit of a reply whose request gives no max_tokens."
+        1024, "Length limit of a reply whose request gives no max_tokens.", minimum=1
     )
     max_queue: int = option(512, "Requests that may wait; one more is answered 529.")
     ping_interval_s: float = option(10.0, "Seconds of silence after which a stream gets a ping.")

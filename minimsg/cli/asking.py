@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 from minimsg.bench.sample import JsonObject, Sample, SampleBuilder
-from minimsg.cli.startup import fetch, load_model
+from minimsg.cli.startup import check_settings, fetch, load_model
 from minimsg.config import EngineConfig, ServerConfig
 from minimsg.server.messages import reply
 from minimsg.server.prepare import prepare_message
@@ -34,6 +34,7 @@ class Asker:
     @contextmanager
     def open(cls, name: str, data_dir: Path | None, config: EngineConfig) -> Iterator[Asker]:
         """Load the model `name` and start its engine; both end with the block."""
+        check_settings(config)
         folder = fetch(name, data_dir)
         loaded = load_model(name, folder, config, max_queue=1)
         server = Server(loaded.chat, loaded.worker, ServerConfig())

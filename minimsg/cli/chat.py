@@ -21,7 +21,7 @@ HELP: Final = '''\
 /clear                  forget what was said
 /help                   this
 /quit                   leave (or Ctrl-D)
-"""                     begins and ends a text of several lines
+"""                     begins and ends several lines: of a question, or of a VALUE
 Ctrl-C                  stops the reply
 '''
 
@@ -31,7 +31,7 @@ class ReplySettings:
     """What a reply is asked for with; the flags of `run` and the names of /set."""
 
     system: str | None = option(None, "What the model is told first.")
-    max_tokens: int | None = option(None, "Length limit of a reply.")
+    max_tokens: int | None = option(None, "Length limit of a reply.", minimum=1)
     temperature: float | None = option(
         None, "How freely the next token is drawn; 0 takes the likeliest. Default is the model's."
     )
@@ -75,6 +75,10 @@ class Conversation:
             self.messages.append({"role": "user", "content": question})
             self.messages.append({"role": "assistant", "content": reply})
 
+    def check(self) -> None:
+        """Raise InvalidRequest for a setting that no request may hold."""
+        _check(self.model, self.settings)
+
     def command(self, line: str) -> str:
         """Do what a line with / says; returns what to show. Raises Quit, RequestError."""
         name, _, rest = line[1:].strip().partition(" ")
@@ -115,18 +119,19 @@ class Conversation:
 
 
 def read_question(read: Callable[[str], str]) -> str:
-    """One question from `read(prompt)`: a line, or several between triple quotes.
+    """One question or command from `read(prompt)`; triple quotes hold several lines of it.
 
-    Raises EOFError when the input ends.
+    They may open at the start or after `/set NAME`. Raises EOFError when the input ends.
     """
     line = read(">>> ")
-    if not line.startswith('"""'):
+    start, quotes, rest = line.partition('"""')
+    if not quotes or (start and not start.startswith("/set ")):
         return line.strip()
-    lines = [line[3:]]
+    lines = [rest]
     while not lines[-1].rstrip().endswith('"""'):
         lines.append(read("... "))
     lines[-1] = lines[-1].rstrip()[:-3]
-    return "\n".join(lines).strip()
+    return start + "\n".join(lines).strip()
 
 
 def _name_and_value(rest: str) -> tuple[str, str]:

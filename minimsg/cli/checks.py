@@ -5,12 +5,13 @@ Each answers with a `Check` and never raises. Imports torch only if it is instal
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import socket
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,11 +39,18 @@ class Check:
     remedy: str = ""
     is_needed: bool = True  # to serve; else it is only good to know
 
+    def as_dict(self) -> dict[str, object]:
+        """For JSON; what is ok needs no remedy."""
+        facts = asdict(self)
+        if self.ok:
+            del facts["remedy"]
+        return facts
 
-def all_checks(data_dir: Path | None, port: int) -> list[Check]:
-    """Every check that makes sense here."""
+
+def all_checks(data_dir: Path | None, port: int, *, verify: bool = False) -> list[Check]:
+    """Every check that makes sense here; with `verify` the models are hashed."""
     checks = [python(), engine(), *devices_and_kernels(), memory(), data_folder(data_dir)]
-    return [*checks, *models(data_dir), port_is_free(port)]
+    return [*checks, *models(data_dir, verify=verify), port_is_free(port)]
 
 
 def python() -> Check:
@@ -127,18 +135,19 @@ def data_folder(data_dir: Path | None) -> Check:
     return Check("data folder", is_writable, found, "name another one with --data-dir")
 
 
-def models(data_dir: Path | None) -> Iterator[Check]:
-    """Every stored model, byte for byte against what was noted when it was stored."""
+def models(data_dir: Path | None, *, verify: bool) -> Iterator[Check]:
+    """Every stored model against what was noted when it was stored: sizes, or every byte."""
     parent = store.models_dir(data_dir)
+    found = "unchanged" if verify else "complete (--verify hashes it)"
     folders = sorted(path for path in parent.glob("*") if not path.name.startswith("."))
     for folder in folders:
         try:
-            manifest = store.check(folder, hashes=True)
+            manifest = store.check(folder, hashes=verify)
         except MinimsgError as error:
             remedy = f"remove {folder} and pull the model again"
             yield Check(f"model {folder.name}", False, str(error), remedy)
         else:
-            yield Check(f"model {manifest.name}", True, f"{manifest.size / 1e6:.0f} MB, unchanged")
+            yield Check(f"model {manifest.name}", True, f"{manifest.size / 1e6:.0f} MB, {found}")
 
 
 def port_is_free(port: int, host: str = ServerConfig.host) -> Check:
@@ -150,6 +159,15 @@ def port_is_free(port: int, host: str = ServerConfig.host) -> Check:
             listener.bind((host, port))
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
-            remedy = "stop what listens there, or choose another --port (0 takes a free one)"
-            return Check("port", False, f"{port}: {why}", remedy)
+            return Check("port", False, f"{port}: {why}", _listening_remedy(error))
     return Check("port", True, f"{port} is free")
+
+
+def _listening_remedy(error: Exception) -> str:
+    """What helps depends on which half of the address is at fault."""
+    number = getattr(error, "errno", None)
+    if isinstance(error, socket.gaierror) or number == errno.EADDRNOTAVAIL:
+        return "choose a --host of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them"
+    if number == errno.EACCES:
+        return "choose a --port from 1024 on, which needs no privilege"
+    return "stop what listens there, or choose another --port (0 takes a free one)"

@@ -6,7 +6,6 @@ Prints what `checks.py` finds. Works without torch, and says that it is missing.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,9 +30,12 @@ if TYPE_CHECKING:
     show_envvar=True,
     help="Port that a server would listen on.",
 )
+@click.option("--verify", is_flag=True, help="Also hash the files of the models.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.pass_context
-def doctor(ctx: click.Context, data_dir: Path | None, port: int, as_json: bool) -> None:
+def doctor(
+    ctx: click.Context, data_dir: Path | None, port: int, verify: bool, as_json: bool
+) -> None:
     """Say whether this machine can serve, and what to do if not.
 
     Looks at Python, packages, CPU, memory, devices, kernels, models and the port. Exits
@@ -47,7 +49,7 @@ def doctor(ctx: click.Context, data_dir: Path | None, port: int, as_json: bool) 
     from minimsg.cli.checks import all_checks
     from minimsg.machine import load_average, machine, versions
 
-    checks = all_checks(data_dir, port)
+    checks = all_checks(data_dir, port, verify=verify)
     facts = machine().as_dict() | {"load_average": load_average()}
     would_serve = all(check.ok for check in checks if check.is_needed)
     if as_json:
@@ -55,7 +57,7 @@ def doctor(ctx: click.Context, data_dir: Path | None, port: int, as_json: bool) 
             "would_serve": would_serve,
             "machine": facts,
             "versions": versions(),
-            "checks": [asdict(check) for check in checks],
+            "checks": [check.as_dict() for check in checks],
         }
         click.echo(json.dumps(report, indent=2))
     else:

@@ -10,6 +10,7 @@ that cannot work, 70 the engine failed, 130 Ctrl-C.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -53,6 +54,18 @@ class Verbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that is asked for; an unknown one is refused with the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], VERBS, n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from error
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; our errors become one paragraph, Ctrl-C becomes exit code 130."""
         try:
@@ -76,7 +89,7 @@ def main() -> None:
       minimsg run smollm2 "Why is the sky blue?"
       minimsg doctor                     what this machine can do
 
-    Every flag has an environment name, shown in the help of its command. Shell
+    Every setting has an environment name, shown in the help of its command. Shell
     completion: eval "$(_MINIMSG_COMPLETE=bash_source minimsg)", or zsh_source, or
     fish_source.
     """

@@ -22,8 +22,6 @@ R = TypeVar("R")
 
 TYPES: dict[type, click.ParamType[Any]] = {
     str: click.STRING,
-    int: click.IntRange(min=0),
-    float: click.FloatRange(min=0),
     bool: click.BOOL,
     Path: click.Path(path_type=Path, file_okay=False),
 }
@@ -68,11 +66,11 @@ def environment_name(field_name: str) -> str:
 
 
 def _option(config: type, field: Field[Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    choices, value_type = field.metadata["choices"], _value_type(config, field.name)
+    value_type = _value_type(config, field.name)
     return click.option(
         flag(field.name),
         field.name,
-        type=click.Choice(choices) if choices else TYPES[value_type],
+        type=_parameter_type(field, value_type),
         is_flag=value_type is bool,
         default=field.default,
         help=field.metadata["help"],
@@ -80,6 +78,16 @@ def _option(config: type, field: Field[Any]) -> Callable[[Callable[..., R]], Cal
         envvar=environment_name(field.name),
         show_envvar=True,
     )
+
+
+def _parameter_type(field: Field[Any], value_type: type) -> click.ParamType[Any]:
+    """What refuses a value outside the field's choices or bounds, and names them."""
+    if choices := field.metadata["choices"]:
+        return click.Choice(choices)
+    minimum, maximum = field.metadata["minimum"], field.metadata["maximum"]
+    if value_type is int:
+        return click.IntRange(minimum, maximum)
+    return click.FloatRange(minimum, maximum) if value_type is float else TYPES[value_type]
 
 
 def _value_type(config: type, field_name: str) -> type:

@@ -28,8 +28,9 @@ def pull(name: str, data_dir: Path | None, verify: bool) -> None:
       minimsg pull --verify smollm2
     """
     from minimsg import hub
+    from minimsg.cli.naming import explained
     from minimsg.cli.progress import progress_bar
 
-    with progress_bar() as progress:
+    with explained(name), progress_bar() as progress:
         folder = hub.pull(name, data_dir, progress, verify=verify)
     click.echo(folder)

@@ -6,7 +6,9 @@ the engine thread); only HTTP is left out. Conversation and commands are in `cha
 
 from __future__ import annotations
 
+import shlex
 import sys
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -16,13 +18,11 @@ from minimsg.cli.chat import Conversation, Quit, ReplySettings, read_question
 from minimsg.cli.data_dir import data_dir_option
 from minimsg.cli.logs import configure, escape
 from minimsg.cli.options import options_from
-from minimsg.cli.startup import DEFAULT_MODEL, require_engine
+from minimsg.cli.startup import DEFAULT_MODEL, require_engine, served_name
 from minimsg.config import EngineConfig
 from minimsg.errors import GenerationFailed, RequestError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from minimsg.bench.sample import Sample
     from minimsg.cli.asking import Asker
 
@@ -44,30 +44,53 @@ def run(
 ) -> None:
     """Ask MODEL one question, or chat with it.
 
-    PROMPT is the question; without it, the standard input is, and at a terminal a chat
-    begins: /help says what it can do.
+    PROMPT is the question. What is piped in follows it, or is the question itself; at a
+    terminal and without PROMPT a chat begins: /help says what it can do.
 
     \b
     Examples:
       minimsg run smollm2 "Why is the sky blue?"
       cat question.txt | minimsg run
+      cat notes.txt | minimsg run smollm2 "Summarise this:"
       minimsg run --verbose --temperature 0
     """
     require_engine()
+    _check_model_is_no_question(model)
+    question = read_prompt(prompt)
+    conversation = Conversation(served_name(model), reply_settings)
+    conversation.check()
+    configure("info" if verbose else "warning")
     started = perf_counter()
     from minimsg.cli.asking import Asker  # torch is imported here, and counted
 
-    if prompt is None and not sys.stdin.isatty():
-        prompt = sys.stdin.buffer.read().decode(errors="replace")
-    configure("info" if verbose else "warning")
     with Asker.open(model, data_dir, engine_config) as asker:
         if verbose:
             click.echo(f"loaded in {perf_counter() - started:.2f} s", err=True)
-        conversation = Conversation(asker.model, reply_settings)
-        if prompt is not None:
-            _ask(asker, conversation, prompt, verbose)
+        if question is not None:
+            _ask(asker, conversation, question, verbose)
         else:
             _chat(asker, conversation, verbose)
+
+
+def _check_model_is_no_question(model: str) -> None:
+    """Raise UsageError where the only argument is the question: no model's name has a space."""
+    if " " in model.strip() and not Path(model).exists():
+        raise click.UsageError(
+            f"the first argument is the model, the question comes second: "
+            f"minimsg run {DEFAULT_MODEL} {shlex.quote(model)}"
+        )
+
+
+def read_prompt(prompt: str | None) -> str | None:
+    """The prompt and what is piped in; None for a chat. Raises UsageError if both are empty."""
+    is_terminal = sys.stdin.isatty()
+    if prompt is None and is_terminal:
+        return None
+    piped = "" if is_terminal else sys.stdin.buffer.read().decode(errors="replace")
+    question = "\n\n".join(part for part in (prompt, piped) if part and not part.isspace())
+    if not question:
+        raise click.UsageError("the question is empty: give it as PROMPT or pipe it in")
+    return question
 
 
 def _chat(asker: Asker, conversation: Conversation, verbose: bool) -> None:

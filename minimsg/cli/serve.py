@@ -58,8 +58,9 @@ def serve(
     configure(log_level)
     click.echo(f"minimsg {__version__}")
     _check_port(server_config)
-    from minimsg.cli.startup import fetch, load_model
+    from minimsg.cli.startup import check_settings, fetch, load_model
 
+    check_settings(engine_config)
     folder = fetch(model, server_config.data_dir)
     loaded = load_model(model, folder, engine_config, server_config.max_queue)
     click.echo(loaded.facts)
@@ -76,7 +77,7 @@ def serve(
 
 
 def _check_port(config: ServerConfig) -> None:
-    """Raise ConfigError for an address in use now, not after minutes of fetching."""
+    """Raise ConfigError for an address that cannot be had now, not after minutes of fetching."""
     from minimsg.cli.checks import port_is_free
 
     check = port_is_free(config.port, config.host)

@@ -27,9 +27,12 @@ def show(name: str, data_dir: Path | None, as_json: bool) -> None:
       minimsg show ./Qwen3-0.6B --json
     """
     from minimsg import hub
+    from minimsg.cli.naming import explained
     from minimsg.hub.describe import describe
 
-    facts = describe(hub.resolve(name, data_dir), name)
+    with explained(name):
+        folder = hub.resolve(name, data_dir)
+    facts = describe(folder, name)
     if as_json:
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return

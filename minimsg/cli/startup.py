@@ -48,6 +48,19 @@ def require_engine() -> None:
     require("torch", extra="engine", purpose="to run a model")
 
 
+def check_settings(config: EngineConfig) -> None:
+    """Refuse what no model could run with, before one is fetched or loaded.
+
+    Raises ConfigError; `load_model` checks what depends on the model.
+    """
+    require_engine()
+    from minimsg.engine.memory import parse_memory
+    from minimsg.loading import choose_device
+
+    choose_device(config.device)
+    parse_memory(config.kv_memory, free=0)
+
+
 def fetch(name: str, data_dir: Path | None) -> Path:
     """The folder of the model, pulled if it is not here; a bar shows how far that is.
 
@@ -55,9 +68,10 @@ def fetch(name: str, data_dir: Path | None) -> Path:
     """
     require_engine()
     from minimsg import hub
+    from minimsg.cli.naming import explained
     from minimsg.cli.progress import progress_bar
 
-    with progress_bar() as progress:
+    with explained(name), progress_bar() as progress:
         return hub.ensure(name, data_dir, progress)
 
 
@@ -66,12 +80,14 @@ def load_model(name: str, folder: Path, config: EngineConfig, max_queue: int) ->
 
     Raises what `load_engine` and `ChatModel.open` raise.
     """
+    from minimsg.engine.memory import requested_window
     from minimsg.engine.worker import EngineWorker
     from minimsg.loading import load_engine
     from minimsg.prompt.chat import ChatModel
 
     start = perf_counter()
     chat = ChatModel.open(folder, served_name(name))
+    requested_window(config.max_context, chat.max_context)  # refused before the weights are read
     worker = EngineWorker(load_engine(folder, config), max_queue)
     return Loaded(chat, worker, perf_counter() - start)
 

@@ -157,6 +157,18 @@ def test_triple_quotes_may_open_and_close_on_one_line() -> None:
     assert read_question(typed('"""One"""')) == "One"
 
 
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        (['/set system """be', 'brief"""'], "/set system be\nbrief"),
+        (['/set system """be brief"""'], "/set system be brief"),
+        (['What is """ in Python?'], 'What is """ in Python?'),
+    ],
+)
+def test_triple_quotes_may_hold_the_value_of_a_setting(lines: list[str], line: str) -> None:
+    assert read_question(typed(*lines)) == line
+
+
 def test_the_input_ends_even_inside_triple_quotes() -> None:
     with pytest.raises(EOFError):
         read_question(typed('"""One', "two"))

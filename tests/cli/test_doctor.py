@@ -29,6 +29,13 @@ def test_a_machine_that_can_serve_is_told_so(tmp_path: Path) -> None:
     assert {"python", "engine", "memory", "port", "kernel reference"} <= checks.keys()
 
 
+def test_only_what_is_not_ok_has_a_remedy(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for check in diagnose("--data-dir", str(file / "models"))[1].values():
+        assert ("remedy" in check) != check["ok"]
+
+
 def test_the_report_holds_machine_and_versions() -> None:
     report = json.loads(CliRunner().invoke(main, ["doctor", "--json", "--port", "0"]).output)
     assert report["machine"]["cores"] >= 1
@@ -53,7 +60,8 @@ def test_a_changed_byte_in_a_model_is_found(tmp_path: Path) -> None:
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    code, checks = diagnose("--data-dir", str(tmp_path))
+    assert diagnose("--data-dir", str(tmp_path))[0] == 0, "sizes are right, and all that is asked"
+    code, checks = diagnose("--data-dir", str(tmp_path), "--verify")
     assert code == 1
     assert "SHA-256" in str(checks["model tiny"]["found"])
 

@@ -52,6 +52,13 @@ def test_an_unknown_verb_is_refused() -> None:
     result = CliRunner().invoke(cli.main, ["sing"])
     assert result.exit_code == 2
     assert "No such command 'sing'" in result.output
+    assert "Did you mean" not in result.output
+
+
+def test_an_unknown_verb_that_is_near_a_known_one_is_refused_with_it() -> None:
+    result = CliRunner().invoke(cli.main, ["serv"])
+    assert result.exit_code == 2
+    assert result.output.count("Did you mean 'serve'?") == 1
 
 
 @pytest.mark.parametrize(

@@ -73,5 +73,23 @@ def test_a_count_that_is_no_count_is_refused(value: str) -> None:
     assert CliRunner().invoke(show, ["--max-queue", value]).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("flag", "value", "bounds"),
+    [
+        ("--port", "99999", "0<=x<=65535"),
+        ("--threads", "0", "x>=1"),
+        ("--max-sequences", "0", "x>=1"),
+        ("--max-context", "0", "x>=1"),
+    ],
+)
+def test_a_number_out_of_bounds_is_refused_with_the_bounds(
+    flag: str, value: str, bounds: str
+) -> None:
+    result = CliRunner().invoke(show, [flag, value])
+    assert result.exit_code == 2
+    assert flag in result.output
+    assert bounds in result.output
+
+
 def test_a_flag_without_value_is_a_switch() -> None:
     assert next(p for p in bench.params if p.name == "quick").is_flag  # type: ignore[attr-defined]

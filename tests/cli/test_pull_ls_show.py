@@ -52,6 +52,22 @@ class TestPull:
         assert result.stderr.startswith("Error: no model 'nonsense'")
         assert "Traceback" not in result.output
 
+    @pytest.mark.parametrize(
+        ("name", "why"),
+        [
+            ("./no-such.gguf", "no such file or folder: ./no-such.gguf"),
+            ("/etc/passwd", "/etc/passwd is not a model"),
+            ("smolm2", "did you mean smollm2?"),
+        ],
+    )
+    def test_a_name_that_says_what_is_wrong_with_it_is_answered_with_that(
+        self, data_dir: Path, name: str, why: str
+    ) -> None:
+        for verb in ("pull", "show"):
+            result = run(verb, name, data_dir=data_dir)
+            assert result.exit_code == 2
+            assert why in result.stderr
+
     def test_the_data_folder_may_come_from_the_environment(self, data_dir: Path) -> None:
         result = CliRunner().invoke(
             main, ["pull", "scripted"], env={"MINIMSG_DATA_DIR": str(data_dir)}

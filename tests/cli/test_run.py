@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import select
@@ -18,7 +19,7 @@ from click.testing import CliRunner, Result
 from minimsg.bench.sample import Sample
 from minimsg.builtin import DEFAULT_TAPES
 from minimsg.cli.main import main
-from minimsg.cli.run import printable, rates
+from minimsg.cli.run import printable, rates, read_prompt
 
 from .process import MINIMSG
 
@@ -43,6 +44,21 @@ def test_a_piped_question_is_asked(data_dir: Path) -> None:
     assert run(data_dir, "scripted", piped="Hello?\n").stdout == FIRST + "\n"
 
 
+@pytest.mark.parametrize(
+    ("prompt", "piped", "question"),
+    [
+        ("Summarise:", "One. Two.\n", "Summarise:\n\nOne. Two.\n"),
+        ("Why?", "", "Why?"),
+        (None, "Why?\n", "Why?\n"),
+    ],
+)
+def test_what_is_piped_in_follows_the_prompt(
+    prompt: str | None, piped: str, question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped.encode())))
+    assert read_prompt(prompt) == question
+
+
 def test_flags_reach_the_request(data_dir: Path) -> None:
     done = run(data_dir, "scripted", "Hello?", "--stop", "scripted")
     assert done.stdout == FIRST[: FIRST.index("scripted")] + "\n"
@@ -57,7 +73,15 @@ def test_verbose_shows_load_time_and_rates_beside_the_reply(data_dir: Path) -> N
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [(["scripted", "Hello?", "--temperature", "7"], "temperature: "), (["no-such"], "no-such")],
+    [
+        (["scripted", "Hello?", "--temperature", "7"], "temperature: "),
+        (["scripted", "Hello?", "--max-tokens", "0"], "--max-tokens"),
+        (["scripted", "Hello?", "--kv-memory", "lots"], "2GiB"),
+        (["scripted", "Hello?", "--max-context", "99999"], "1 to 8192"),
+        (["no-such"], "no-such"),
+        (["tinny"], "did you mean tiny?"),
+        (["Why is it blue?"], "minimsg run smollm2 'Why is it blue?'"),
+    ],
 )
 def test_what_cannot_work_is_refused_in_one_paragraph(
     data_dir: Path, arguments: list[str], named: str
@@ -66,6 +90,22 @@ def test_what_cannot_work_is_refused_in_one_paragraph(
     assert done.exit_code == 2
     assert named in done.stderr
     assert "Traceback" not in done.output
+
+
+def test_an_empty_question_is_refused(data_dir: Path) -> None:
+    done = run(data_dir, "scripted", piped=" \n")
+    assert done.exit_code == 2
+    assert "the question is empty" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "flags", [["--kv-memory", "lots"], ["--device", "nowhere"], ["--temperature", "7"]]
+)
+def test_a_setting_that_no_model_can_have_is_refused_before_one_is_made(
+    tmp_path: Path, flags: list[str]
+) -> None:
+    assert run(tmp_path, "tiny", "Hello?", *flags).exit_code == 2
+    assert list(tmp_path.iterdir()) == []
 
 
 class Terminal:

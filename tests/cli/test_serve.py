@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from minimsg.builtin import DEFAULT_TAPES
+from minimsg.cli.checks import port_is_free
 from minimsg.cli.serve import curl_command, sdk_snippet
 
 from .process import MINIMSG, Serving
@@ -66,6 +67,13 @@ def test_a_port_in_use_is_said_before_anything_is_loaded(tmp_path: Path) -> None
     assert "--port" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_address_of_another_machine_is_refused_with_the_flag_to_change() -> None:
+    check = port_is_free(0, "192.0.2.1")  # TEST-NET-1 (RFC 5737): nobody's
+    assert not check.ok
+    assert "--host" in check.remedy
+    assert "--port" not in check.remedy
 
 
 def test_a_model_that_nobody_knows_ends_with_what_there_is(tmp_path: Path) -> None:
