@@ -23,9 +23,11 @@ class LoadSettings:
         None, "Model to ask; default is the first that the server lists (with --vs: smollm2)."
     )
     streams: str = option("1,8,16", "Numbers of concurrent streams, measured one after the other.")
-    requests: int = option(16, "Requests for each number of streams; at least one a stream.")
-    prompt_tokens: int = option(256, "Length of each prompt, about.")
-    max_tokens: int = option(64, "Length limit of each reply.")
+    requests: int = option(
+        16, "Requests for each number of streams; at least one a stream.", minimum=1
+    )
+    prompt_tokens: int = option(256, "Length of each prompt, about.", minimum=1)
+    max_tokens: int = option(64, "Length limit of each reply.", minimum=1)
     time_limit_s: float = option(300.0, "Seconds that the measurement may take.")
     request_timeout_s: float = option(120.0, "Seconds that one reply may take.")
     api_key: str | None = option(None, "Key to send, if the server wants one.")
@@ -50,7 +52,7 @@ class Shapes:
     """What is measured with --vs."""
 
     batches: tuple[int, ...] = (1, 8, 16)
-    context: int = 256  # prompt tokens of each sequence; grows by `new_tokens` a round
+    context: int = 128  # prompt tokens of each sequence; grows by `new_tokens` a round
     prefill: int = 512
     new_tokens: int = 8  # decode steps that are timed in each round
 
@@ -70,8 +72,12 @@ class VersusSettings:
         "hardware, else float32.",
         choices=("auto", "float32", "bfloat16", "float16"),
     )
-    rounds: int = option(7, "With --vs: how often each figure is measured.")
-    threads: int | None = option(None, "With --vs: CPU threads of both; default is every core.")
+    rounds: int = option(5, "With --vs: how often each figure is measured.", minimum=1)
+    threads: int | None = option(
+        None,
+        "With --vs: CPU threads of both; default is OMP_NUM_THREADS, else every usable core.",
+        minimum=1,
+    )
     quick: bool = option(
         False, "With --vs: tiny random weights, two short rounds; shows that it runs, not how fast."
     )
@@ -82,7 +88,7 @@ class VersusSettings:
     @property
     def num_rounds(self) -> int:
         """`rounds`, or the two of a quick run."""
-        return 2 if self.quick else max(self.rounds, 1)
+        return 2 if self.quick else self.rounds
 
     @property
     def shapes(self) -> Shapes:

@@ -5,6 +5,7 @@ The two sides are in `sides.py`, rounds and ratios in `rounds.py`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -51,7 +52,7 @@ def compare(
 ) -> tuple[Findings, dict[str, object]]:
     """The findings, and the head of the report. `say` hears one line of progress at a time."""
     load_before = load_average()
-    shapes, threads = settings.shapes, settings.threads or usable_cores()
+    shapes, threads = settings.shapes, settings.threads or default_threads()
     with quiet():
         say("loading the weights twice")
         pair = Pair.load(folder, settings.dtype, threads)
@@ -73,6 +74,11 @@ def compare(
         "versions": versions(),
     }
     return findings, head
+
+
+def default_threads() -> int:
+    """CPU threads of both sides: what OMP_NUM_THREADS says (torch reads it), else every core."""
+    return torch.get_num_threads() if os.environ.get("OMP_NUM_THREADS") else usable_cores()
 
 
 def _line(name: str, done: Round) -> str:

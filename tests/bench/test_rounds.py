@@ -18,7 +18,7 @@ class Scripted:
         self.name, self.log, self.speed = name, log, speed
 
     def decoding(self, prompts: list[Prompt], new_tokens: int) -> Figures:
-        assert {len(prompt) for prompt in prompts} == {256}
+        assert {len(prompt) for prompt in prompts} == {128}
         yield from self._measured(f"decode_{len(prompts)}")
 
     def prefilling(self, prompts: list[Prompt]) -> Figures:
@@ -104,4 +104,4 @@ def test_a_platform_without_load_average_is_judged_by_bandwidth_alone() -> None:
 
 def test_a_quick_run_has_two_rounds() -> None:
     assert VersusSettings(quick=True).num_rounds == 2
-    assert VersusSettings().num_rounds == 7
+    assert VersusSettings().num_rounds == 5

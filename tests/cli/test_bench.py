@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from minimsg.cli.main import main
+from minimsg.machine import usable_cores
 
 from .process import Serving
 
@@ -44,6 +48,22 @@ def test_a_number_of_streams_that_is_none_is_refused(streams: str) -> None:
     result = CliRunner().invoke(main, ["bench", "--streams", streams, "--model", "x"])
     assert result.exit_code == 2
     assert "1,8,16" in result.output
+
+
+@pytest.mark.parametrize(("asked", "threads"), [("1", 1), (None, usable_cores())])
+def test_both_sides_use_every_core_unless_the_environment_says_otherwise(
+    asked: str | None, threads: int
+) -> None:
+    others = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    script = "from minimsg.bench.versus import default_threads; print(default_threads())"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=others | ({"OMP_NUM_THREADS": asked} if asked else {}),
+    )
+    assert done.stdout == f"{threads}\n", done.stderr
 
 
 def test_a_quick_comparison_has_the_shape_of_a_real_one(
