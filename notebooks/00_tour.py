@@ -11,9 +11,9 @@
 # %% [markdown]
 # # One request, from bytes to bytes
 #
-# Fourteen stages (numbered here by what they do), each called by hand and printed. The server
-# does the same in `minimsg/server/messages.py`. The model is the built-in `tiny`: random
-# weights, a byte tokenizer, no download; so its words are noise, and every stage is real. Set
+# Fourteen stages, each called by hand, in a cell of its own, and printed. The server does the
+# same in `minimsg/server/messages.py`. The model is the built-in `tiny`: random weights, a byte
+# tokenizer, no download; so its words are noise, and every stage is real. Set
 # `MODEL = "smollm2"` for sense.
 
 # %%
@@ -33,12 +33,9 @@ print(folder.name, sorted(file.name for file in folder.iterdir()))
 
 # %% [markdown]
 # ## Down: bytes to token ids
-# **1, 2. HTTP and protocol.** The body is JSON; validation turns it into types or says what is
-# wrong, and where.
+# **1. Bytes.** What HTTP brings is JSON, or is refused.
 
 # %%
-from minimsg.errors import InvalidRequest
-from minimsg.protocol.request import MessagesRequest
 from minimsg.protocol.validation import parse_json, validate
 
 body = json.dumps(
@@ -51,7 +48,17 @@ body = json.dumps(
         "messages": [{"role": "user", "content": "The colour of <|im_end|> the sky? 🙂"}],
     }
 ).encode()
-request = validate(MessagesRequest, parse_json(body)).request
+data = parse_json(body)
+print(data)
+
+# %% [markdown]
+# **2. Protocol.** Validation turns it into types or says what is wrong, and where.
+
+# %%
+from minimsg.errors import InvalidRequest
+from minimsg.protocol.request import MessagesRequest
+
+request = validate(MessagesRequest, data).request
 print(request)
 
 try:
@@ -133,48 +140,68 @@ print("pages free", engine.pool.num_free, "of", engine.pool.num_pages)
 
 # %% [markdown]
 # ## Up: ids to bytes
-# **9 to 13.** Token to text, text to segments, segments past the stop sequences, segments to
-# events. Each stage has `push` and `flush`, and holds back what it cannot know yet: half a
-# character, half a stop.
+# Each stage holds back what it cannot know yet, and lets go of it in `flush`. The server sends
+# every token through all of them at once; here the whole reply takes one stage at a time.
+#
+# **9. Token to text.** A character may be the bytes of several tokens; half of one is held back.
 
 # %%
-from minimsg.engine.types import Token
-from minimsg.parsing.segments import PlainParser
-from minimsg.protocol.build import EventBuilder, fold
-from minimsg.protocol.message import new_message
+from minimsg.engine.types import Finish, Token
 from minimsg.text.detokenize import Detokenizer
+
+ids = [output.id for output in outputs if isinstance(output, Token)]
+detokenizer = Detokenizer(chat.tokenizer)
+texts = [detokenizer.push(id) for id in ids if id not in chat.end_ids]
+texts.append(detokenizer.flush())
+print(texts)
+
+# %% [markdown]
+# **10. Text to segments.** What a stretch of text is. A model without markup says only text.
+
+# %%
+from minimsg.parsing.segments import PlainParser
+
+parser = PlainParser()
+segments = [segment for text in texts for segment in parser.push(text)] + parser.flush()
+print(segments)
+
+# %% [markdown]
+# **11. Stop sequences.** What might be the beginning of one is held back.
+
+# %%
 from minimsg.text.stops import StopMatcher
 
-detokenizer, parser = Detokenizer(chat.tokenizer), PlainParser()
-stops, builder = (
-    StopMatcher(request.stop_sequences),
-    EventBuilder(new_message(MODEL, len(prompt.ids))),
-)
+stops = StopMatcher(request.stop_sequences)
+shown = [part for segment in segments for part in stops.push(segment)] + stops.flush()
+print(shown, "| stopped by", stops.hit)
+
+# %% [markdown]
+# **12. Segments to events.** The last output of the engine says why it ended, in its own words;
+# `STOP_REASONS` has the API's.
+
+# %%
+from minimsg.protocol.build import EventBuilder, fold
+from minimsg.protocol.message import STOP_REASONS, new_message
+
+(finish,) = [output for output in outputs if isinstance(output, Finish)]
+reason = "stop_sequence" if stops.hit else STOP_REASONS[finish.reason]
+builder = EventBuilder(new_message(MODEL, len(prompt.ids)))
 events = builder.start()
-count = 0
-for output in outputs:
-    if isinstance(output, Token):
-        count += 1
-        text = "" if output.id in chat.end_ids else detokenizer.push(output.id)
-        for segment in parser.push(text):
-            for shown in stops.push(segment):
-                events += builder.push(shown)
-for segment in [*parser.push(detokenizer.flush()), *parser.flush()]:
-    for shown in stops.push(segment):
-        events += builder.push(shown)
-for shown in stops.flush():
-    events += builder.push(shown)
-events += builder.finish("max_tokens", None, count)
+events += [event for part in shown for event in builder.push(part)]
+events += builder.finish(reason, stops.hit, len(ids))
 for event in events:
     print(event)
 
 # %% [markdown]
-# **14. Out.** A stream is the events as frames; a plain answer is their fold. There is one
-# path.
+# **13. Out, as a stream.** Each event is a frame.
 
 # %%
 from minimsg.protocol.sse import encode
 
-wire = b"".join(encode(event) for event in events)
-print(wire.decode())
+print(b"".join(encode(event) for event in events).decode())
+
+# %% [markdown]
+# **14. Out, as a plain answer.** It is the fold of the same events: there is one path.
+
+# %%
 print(json.dumps(fold(events), indent=2, ensure_ascii=False))

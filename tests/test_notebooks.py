@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,13 @@ def test_the_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.Monke
     ]
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert len(printed) == len(code), "every cell shows something"
+
+
+def test_the_tour_numbers_fourteen_stages_and_has_a_cell_for_each() -> None:
+    (tour,) = [path for path in NOTEBOOKS if path.stem == "00_tour"]
+    cells = tour.read_text().split("# %%")
+    numbers = [re.findall(r"^# \*\*(\d+)\.", cell, re.M) for cell in cells]
+    assert [number for each in numbers for number in each] == [str(n) for n in range(1, 15)]
+    assert all(len(each) <= 1 for each in numbers)
+    for place, each in enumerate(numbers):
+        assert not each or not cells[place + 1].startswith(" [markdown]")
