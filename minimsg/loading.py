@@ -9,6 +9,7 @@ no torch. Next: `engine/engine.py`.
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
@@ -94,6 +95,8 @@ def choose_device(name: str) -> torch.device:
 
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not re.fullmatch(r"cpu|mps|cuda(:\d{1,3})?", name):
+        raise ConfigError(f"device {name!r} is unknown; there are auto, cpu, cuda, cuda:1 ..., mps")
     try:
         device = torch.device(name)
         torch.empty(1, device=device)

@@ -52,7 +52,7 @@ class Shapes:
     """What is measured with --vs."""
 
     batches: tuple[int, ...] = (1, 8, 16)
-    context: int = 128  # prompt tokens of each sequence; grows by `new_tokens` a round
+    context: int = 256  # prompt tokens of each sequence; grows by `new_tokens` a round
     prefill: int = 512
     new_tokens: int = 8  # decode steps that are timed in each round
 

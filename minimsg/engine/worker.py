@@ -1,4 +1,4 @@
-"""The engine's thread and its asyncio face: the one place where threads meet asyncio.
+"""The engine's thread and its asyncio face: the one place where the two meet.
 
 Down: orders (submit, cancel, stop) through one queue; the thread takes them between two
 steps and sleeps on it when there is nothing to do. Up: what a step said, in one call into

@@ -112,7 +112,13 @@ async def _run(server: Server, received: asyncio.Queue[int]) -> int:
 async def _drain(server: Server, received: asyncio.Queue[int]) -> None:
     """Take no new work, wait for what runs: until it is done, late, or a second signal comes."""
     server.is_draining = True
-    logger.info("shutting down; %d requests are being answered", server.num_requests)
+    number, limit = server.num_requests, server.config.drain_timeout_s
+    waiting_for = "1 request is" if number == 1 else f"{number} requests are"
+    logger.info(
+        "shutting down: %s being answered and may take %g s more; a second Ctrl-C ends at once",
+        waiting_for,
+        limit,
+    )
     done = asyncio.create_task(server.until_idle())
     again = asyncio.create_task(received.get())
     await asyncio.wait(

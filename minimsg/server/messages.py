@@ -2,8 +2,8 @@
 
 Down: read the body (`body.py`), check and tokenize it (`prepare.py`), submit it to the
 engine (`engine/worker.py`). Up: `reply` turns token ids into events; a streamed answer
-writes them as they come (`stream.py`), any other is their fold. Every stage on the way
-up has the verbs `push` and `flush`. Whoever leaves, leaves through the `finally` of
+writes them as they come (`stream.py`), any other is their fold. Every stage from
+ids to segments has the verbs `push` and `flush`. Whoever leaves, leaves through the `finally` of
 `reply`, which frees the sequence.
 """
 

@@ -18,7 +18,7 @@ class Scripted:
         self.name, self.log, self.speed = name, log, speed
 
     def decoding(self, prompts: list[Prompt], new_tokens: int) -> Figures:
-        assert {len(prompt) for prompt in prompts} == {128}
+        assert {len(prompt) for prompt in prompts} == {256}
         yield from self._measured(f"decode_{len(prompts)}")
 
     def prefilling(self, prompts: list[Prompt]) -> Figures:
