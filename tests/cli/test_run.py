@@ -113,18 +113,20 @@ class Terminal:
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
+        self.unread = b""
 
     def type(self, text: str) -> None:
         os.write(self.handle, text.encode())
 
     def read_until(self, end: str) -> str:
-        """What appears up to `end`."""
-        said = b""
+        """What appears up to and with `end`; what came with it waits for the next call."""
         deadline = time.monotonic() + 120
-        while end.encode() not in said:
-            assert select.select([self.handle], [], [], deadline - time.monotonic())[0], said
-            said += os.read(self.handle, 4096)
-        return said.decode()
+        while end.encode() not in self.unread:
+            patience = deadline - time.monotonic()
+            assert select.select([self.handle], [], [], patience)[0], self.unread
+            self.unread += os.read(self.handle, 4096)
+        said, _, self.unread = self.unread.partition(end.encode())
+        return said.decode() + end
 
 
 @contextmanager
