@@ -84,13 +84,13 @@ class Engine:
         self.batch: Batch | None = None  # the latest, for those who look on
 
     def step(self) -> list[Output]:
-        """Compute one batch and say what came of it. A failure ends its requests only."""
+        """Compute one batch and say what came of it. A failure ends only whose it is."""
         batch = self.batch = self.scheduler.schedule()
         try:
             logits = self.runner.run(batch)
             tokens = self.sampler.sample(logits, self.scheduler.sampling(batch))
-        except Exception as error:  # the boundary: this batch is lost, the engine lives on
-            return self._fail(batch, error)
+        except Exception:  # the boundary: the engine lives on
+            return self._compute_one_by_one(batch)
         return self.scheduler.commit(batch, tokens)
 
     def add(self, request: GenerationRequest) -> None:
@@ -165,9 +165,21 @@ class Engine:
         tokens, _ = self.run(request)
         return tokens
 
-    def _fail(self, batch: Batch, error: Exception) -> list[Output]:
-        logger.exception("a step of %d sequences failed", len(batch.request_ids))
-        return self.scheduler.fail(batch, f"{type(error).__name__}: {error}")
+    def _compute_one_by_one(self, batch: Batch) -> list[Output]:
+        """What is left of a step that failed: each sequence alone; one that fails again ends."""
+        logger.exception(
+            "a step of %d sequences failed; each is tried alone", len(batch.context_lens)
+        )
+        outputs: list[Output] = []
+        for part in batch.split():
+            try:
+                logits = self.runner.run(part)
+                tokens = self.sampler.sample(logits, self.scheduler.sampling(part))
+            except Exception as error:
+                outputs += self.scheduler.fail(part, f"{type(error).__name__}: {error}")
+            else:
+                outputs += self.scheduler.commit(part, tokens)
+        return outputs
 
 
 def check_request(request: GenerationRequest, vocab_size: int) -> None:

@@ -129,6 +129,26 @@ class Batch:
     sample_rows: list[int]  # (S,) rows of T whose logits are wanted
     sample_ids: list[str]  # (S,) the request of each of them
 
+    def split(self) -> list[Batch]:
+        """The same work as one batch for each sequence."""
+        return [self._of(index) for index in range(len(self.request_ids))]
+
+    def _of(self, index: int) -> Batch:
+        start, stop = self.query_starts[index : index + 2]
+        samples = zip(self.sample_rows, self.sample_ids, strict=True)
+        own = [(row - start, request_id) for row, request_id in samples if start <= row < stop]
+        return Batch(
+            request_ids=[self.request_ids[index]],
+            input_ids=self.input_ids[start:stop],
+            positions=self.positions[start:stop],
+            slots=self.slots[start:stop],
+            query_starts=[0, stop - start],
+            context_lens=[self.context_lens[index]],
+            page_tables=[self.page_tables[index]],
+            sample_rows=[row for row, _ in own],
+            sample_ids=[request_id for _, request_id in own],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -228,21 +228,39 @@ def test_numbers_that_would_harm_a_batch_are_refused(make_engine: Any, bad: dict
     assert not engine.has_work
 
 
-def test_a_failing_step_ends_its_batch_and_the_engine_lives_on(
+@pytest.mark.parametrize("max_batch_tokens", [7, 512])
+def test_what_fails_whenever_it_is_computed_ends_and_its_neighbours_do_not_notice(
+    make_engine: Any, run: Any, expected: Expected, ids_of: Any, max_batch_tokens: int
+) -> None:
+    engine = make_engine(max_batch_tokens=max_batch_tokens)
+    clean = engine.runner.run
+
+    def fail(batch: Batch) -> torch.Tensor:
+        if "r1" in batch.request_ids:
+            raise RuntimeError("out of memory")
+        logits: torch.Tensor = clean(batch)
+        return logits
+
+    engine.runner.run = fail
+    said = run(engine, *requests(4))
+    assert said["r1"] == [Finish("r1", FinishReason.ERROR, "RuntimeError: out of memory")]
+    for request in requests(4):
+        if request.id != "r1":
+            assert ids_of(said[request.id]) == expected(request.prompt_ids, 20)
+
+
+def test_a_step_that_fails_once_loses_nothing(
     make_engine: Any, run: Any, model: Any, expected: Expected, ids_of: Any
 ) -> None:
     engine = make_engine(max_sequences=2)
 
     def fail(inputs: Inputs) -> None:
         model.on_call = lambda inputs: None
-        raise RuntimeError("out of memory")
+        raise RuntimeError("a passing fault")
 
     model.on_call = fail
     said = run(engine, *requests(4))
-    for failed in ("r0", "r1"):
-        error = "RuntimeError: out of memory"
-        assert said[failed] == [Finish(failed, FinishReason.ERROR, error)]
-    for request in requests(4)[2:]:
+    for request in requests(4):
         assert ids_of(said[request.id]) == expected(request.prompt_ids, 20)
 
 

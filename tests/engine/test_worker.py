@@ -188,7 +188,6 @@ async def test_a_failed_step_raises_in_its_stream_and_the_next_request_works(
     make_engine: Any, model: Any
 ) -> None:
     def fail(inputs: object) -> None:
-        model.on_call = lambda inputs: None
         raise RuntimeError("out of memory")
 
     model.on_call = fail
@@ -197,6 +196,7 @@ async def test_a_failed_step_raises_in_its_stream_and_the_next_request_works(
         with pytest.raises(GenerationFailed, match="out of memory"):
             await ids_of(stream)
         assert stream.finish is not None
+        model.on_call = lambda inputs: None
         assert len(await ids_of(await worker.submit(request("r")))) == 8
 
 
