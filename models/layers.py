@@ -192,7 +192,8 @@ class Decoder(nn.Module):
         self.cache_specs = [PagedSpec(config.num_kv_heads, config.head_dim)] * config.num_layers
         self.head = Linear(config.hidden_size, config.vocab_size, bias=False)
         is_tied = config.tie_word_embeddings  # then the head's weight is the embedding, too
-        self.embedding = None if is_tied else nn.Parameter(torch.empty_like(self.head.weight))
+        shape = (config.vocab_size, config.hidden_size)
+        self.embedding = None if is_tied else nn.Parameter(torch.empty(shape))
         self.rotary = Rotary(config.rope, config.head_dim)
         self.layers = nn.ModuleList(
             DecoderLayer(config, variant, backend, window) for window in config.windows
