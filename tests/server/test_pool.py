@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -148,17 +149,28 @@ def test_a_process_loads_neither_torch_nor_the_http_library() -> None:
 
 
 async def test_a_process_that_is_ended_amid_a_long_reply_gives_its_place_back(
-    pool: PreparePool,
+    pool: PreparePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its pipe is full then, and a full pipe would keep it from being seen to end."""
-    stops: list[JsonValue] = [f"{number}" + "q" * 2_000 for number in range(8_000)]
-    running = asyncio.create_task(pool.run(prepare_message, encoded(stop_sequences=stops)))
-    await eventually(lambda: bool(preparing()))
-    (process,) = preparing()
-    await eventually(lambda: process.io_counters().write_chars > 1 << 20, within_s=60)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, timeout=10)
+    replying = asyncio.Event()
+
+    async def read_no_further(process: Process, work: str, body: bytes) -> bytes:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{work} {len(body)}\n".encode() + body)
+        await process.stdout.readuntil()
+        replying.set()
+        return await asyncio.Future()
+
+    stops: list[JsonValue] = [f"{number}" + "q" * 2_000 for number in range(2_000)]
+    with monkeypatch.context() as patch:
+        patch.setattr(pool_module, "_exchange", read_no_further)
+        running = asyncio.create_task(pool.run(prepare_message, encoded(stop_sequences=stops)))
+        await asyncio.wait_for(replying.wait(), timeout=60)
+        await asyncio.sleep(0.3)  # for the pipe to fill
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(running, timeout=10)
     await eventually(lambda: not preparing())
     assert (await pool.run(prepare_message, encoded() + PADDING)).prompt_ids
 
