@@ -40,7 +40,7 @@ def test_a_packed_matrix_multiplies_as_float64_does(
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_what_cannot_be_packed_stays_plain(dtype: torch.dtype) -> None:
+def test_other_dtypes_multiply_within_their_rounding_packed_or_plain(dtype: torch.dtype) -> None:
     linear = a_linear(64, 32, bias=True).to(dtype)
     linear.pack()
     x = torch.randn(3, 64, dtype=dtype)
