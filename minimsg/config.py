@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from minimsg.protocol.dialect import FEATURES
+
 T = TypeVar("T")
 
 
@@ -74,6 +76,45 @@ class ServerConfig:
 
     host: str = option("127.0.0.1", "Address to listen on.")
     port: int = option(8080, "Port to listen on; 0 takes a free one.", maximum=65535)
+    profile: str = option(
+        "compat",
+        "How requests are read: compat takes what local servers take, strict refuses what the "
+        "hosted API refuses.",
+        choices=("compat", "strict"),
+    )
+    alias: tuple[str, ...] = option(
+        (), "Another name for the model, such as 'claude-*'; may be given several times."
+    )
+    any_model: bool = option(False, "Answer whatever model a request names.")
+    without: tuple[str, ...] = option(
+        (),
+        "Switch a feature off, to see how a client takes it; may be given several times.",
+        choices=tuple(FEATURES),
+    )
+    drop_server_tools: bool = option(
+        False, "Leave out tools that the hosted API runs itself, instead of answering 400."
+    )
+    keys_file: Path | None = option(
+        None, "JSON file of API keys: tenant's name -> key, 'sha256:<hex>', or a list of them."
+    )
+    insecure: bool = option(
+        False, "Listen on an address that others can reach although there are no keys."
+    )
+    allow_host: tuple[str, ...] = option(
+        (),
+        "A Host header to accept besides loopback names; may be given several times.",
+    )
+    allow_origin: tuple[str, ...] = option(
+        (),
+        "An Origin whose web pages may call the server, besides loopback; may be given "
+        "several times; * allows all.",
+    )
+    requests_per_minute: int | None = option(
+        None, "Requests a tenant may make in a minute; default is no limit.", minimum=1
+    )
+    tokens_per_minute: int | None = option(
+        None, "Tokens, in and out, a tenant may use in a minute; default is no limit.", minimum=1
+    )
     data_dir: Path | None = option(
         None, "Folder for models and stored objects; default is the platform's user data folder."
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import Field, fields
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
@@ -23,7 +23,8 @@ R = TypeVar("R")
 TYPES: dict[type, click.ParamType[Any]] = {
     str: click.STRING,
     bool: click.BOOL,
-    Path: click.Path(path_type=Path, file_okay=False),
+    Path: click.Path(path_type=Path),
+    tuple: click.STRING,  # of several strings, a flag each
 }
 
 
@@ -72,6 +73,7 @@ def _option(config: type, field: Field[Any]) -> Callable[[Callable[..., R]], Cal
         field.name,
         type=_parameter_type(field, value_type),
         is_flag=value_type is bool,
+        multiple=value_type is tuple,
         default=field.default,
         help=field.metadata["help"],
         show_default=True,
@@ -93,6 +95,8 @@ def _parameter_type(field: Field[Any], value_type: type) -> click.ParamType[Any]
 def _value_type(config: type, field_name: str) -> type:
     """The field's type without `| None`."""
     annotation = get_type_hints(config)[field_name]
+    if get_origin(annotation) is tuple:
+        return tuple
     types = [t for t in get_args(annotation) if t is not NoneType] or [annotation]
     assert len(types) == 1, f"{field_name}: one type and None at most"
     found: type = types[0]
