@@ -23,6 +23,7 @@ from minimsg.prompt.chat import ChatModel
 from minimsg.server.app import make_app, make_runner
 from minimsg.server.state import SERVER
 
+from .bystander import bystander
 from .running import TAPES, Running
 
 ENGINE = EngineConfig(dtype="float32", num_pages=1_024, threads=1)
@@ -89,3 +90,10 @@ async def scripted(start: Start) -> Running:
 async def tiny(start: Start) -> Running:
     """A server with the tiny transformer of random weights."""
     return await start("tiny")
+
+
+@pytest.fixture
+async def watched(scripted: Running) -> AsyncIterator[Running]:
+    """The same, while somebody else streams from it and must notice nothing."""
+    async with bystander(scripted) as running:
+        yield running
