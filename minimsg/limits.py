@@ -23,7 +23,16 @@ class Limits:
     body_timeout_s: float = 30.0  # a client that sends its body slower is answered 408
     messages: int = 100_000  # API
     blocks_per_message: int = 100_000
+    tools: int = 10_000
+    short_list: int = 1_000  # lists that are a handful in practice
+    skills: int = 8  # API
+    mcp_servers: int = 20  # API
     model_name_chars: int = 256  # API
+    name_chars: int = 256  # of a tool, a server, an object
+    id_chars: int = 512  # of a tool call, a file
+    title_chars: int = 500  # API: of a document
+    short_text_chars: int = 65_536  # titles, addresses and other single lines
+    count: int = (1 << 53) - 1  # any number of things; JSON's largest safe integer
     max_tokens: int = 1_000_000
     stop_sequences: int = 8_192  # reported cap of the hosted API
     stop_sequence_chars: int = 4_096

@@ -30,7 +30,8 @@ from minimsg.prompt.marks import SURROGATE, Piece, Role
 from minimsg.prompt.probe import Traits
 from minimsg.prompt.template import Message
 from minimsg.protocol.content import TextBlock
-from minimsg.protocol.request import InputMessage, PromptRequest
+from minimsg.protocol.request import PromptRequest
+from minimsg.protocol.turns import Turn, turns_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def render(request: PromptRequest, chat: ChatModel) -> Prompt:
     """`request` as ids. Raises InvalidRequest, or NotImplementedHere without a template."""
     if chat.template is None or chat.traits is None:
         raise NotImplementedHere(f"The model {chat.name} has no chat template")
-    turns, prefix = _without_prefix(request.turns)
+    turns, prefix = _without_prefix(turns_of(request.messages))
     messages = _messages(request.system, turns, chat.traits)
     try:
         pieces = chat.template.render_pieces(
@@ -75,16 +76,14 @@ def _refuse_absurd(pieces: Sequence[Piece], chat: ChatModel) -> None:
         raise InvalidRequest("", why)
 
 
-def _without_prefix(turns: Sequence[InputMessage]) -> tuple[Sequence[InputMessage], str]:
+def _without_prefix(turns: Sequence[Turn]) -> tuple[Sequence[Turn], str]:
     if not turns or turns[-1].role != "assistant":
         return turns, ""
-    return turns[:-1], _text(turns[-1].content)
+    return turns[:-1], _text(_texts(turns[-1]))
 
 
-def _messages(
-    system: Sequence[TextBlock], turns: Sequence[InputMessage], traits: Traits
-) -> list[Message]:
-    contents = [list(turn.content) for turn in turns]
+def _messages(system: Sequence[TextBlock], turns: Sequence[Turn], traits: Traits) -> list[Message]:
+    contents = [_texts(turn) for turn in turns]
     messages: list[Message] = []
     if system and traits.takes_system:
         messages.append(_message("system", system, traits))
@@ -96,6 +95,13 @@ def _messages(
     for turn, content in zip(turns, contents, strict=True):
         messages.append(_message(turn.role, content, traits))
     return messages
+
+
+def _texts(turn: Turn) -> list[TextBlock]:
+    for placed in turn.blocks:
+        if not isinstance(placed.block, TextBlock):
+            raise InvalidRequest(placed.path, f"{placed.block.type} blocks are not supported")
+    return [placed.block for placed in turn.blocks if isinstance(placed.block, TextBlock)]
 
 
 def _folded(system: Sequence[TextBlock], content: Sequence[TextBlock]) -> TextBlock:

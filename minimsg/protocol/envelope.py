@@ -11,18 +11,12 @@ from typing import Literal, NotRequired, TypedDict
 from minimsg.errors import RequestError
 
 
-class ErrorDetails(TypedDict):
-    """What a client may key on besides the type."""
-
-    error_code: str
-
-
 class ErrorObject(TypedDict):
     """What went wrong."""
 
     type: str
     message: str
-    details: NotRequired[ErrorDetails]
+    details: NotRequired[dict[str, object]]  # what a client may key on; `error_code` first
 
 
 class ErrorEvent(TypedDict):
@@ -36,6 +30,7 @@ class ErrorEvent(TypedDict):
 def envelope(error: RequestError, request_id: str) -> ErrorEvent:
     """`error` as the client sees it."""
     body: ErrorObject = {"type": error.type, "message": error.message}
-    if error.error_code is not None:
-        body["details"] = {"error_code": error.error_code}
+    code = {} if error.error_code is None else {"error_code": error.error_code}
+    if details := code | error.details:
+        body["details"] = details
     return {"type": "error", "error": body, "request_id": request_id}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final, Literal, TypedDict
 
-from minimsg.protocol.content import JsonObject
+from minimsg.protocol.wire import JsonObject
 
 YES: Final[JsonObject] = {"supported": True}
 NO: Final[JsonObject] = {"supported": False}

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from minimsg.errors import InvalidRequest
 from minimsg.limits import LIMITS
-from minimsg.protocol.content import Wire
+from minimsg.protocol.wire import Wire
 
 
 class PageQuery(Wire):

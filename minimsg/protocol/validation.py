@@ -1,7 +1,7 @@
 """From bytes to a checked request, and from pydantic's errors to the API's words.
 
 Knows JSON and pydantic; the types it checks against are in `request.py`. The first
-error decides the message. Unknown fields are no error (profile `compat`): they are left
+error decides the message. In profile `compat` unknown fields are no error: they are left
 out and their paths are returned, so that the server can list them in a header.
 """
 
@@ -17,6 +17,8 @@ from pydantic_core import ErrorDetails, from_json
 
 from minimsg.errors import InvalidRequest
 from minimsg.limits import LIMITS
+from minimsg.protocol.dialect import Dialect
+from minimsg.protocol.gates import check_gates
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -46,8 +48,9 @@ def parse_json(body: bytes) -> JsonValue:
     return data
 
 
-def validate(kind: type[R], data: object) -> Validated[R]:
-    """`data` as a `kind`, and what was left out. Raises InvalidRequest."""
+def validate(kind: type[R], data: object, dialect: Dialect) -> Validated[R]:
+    """`data` as a `kind`, and what was left out (nothing if strict). Raises InvalidRequest."""
+    check_gates(data, dialect)
     try:
         return Validated(kind.model_validate(data), [])
     except ValidationError as error:
@@ -61,7 +64,7 @@ def validate(kind: type[R], data: object) -> Validated[R]:
             )
             if detail["type"] == "extra_forbidden"
         ]
-        if not ignored:
+        if dialect.is_strict or not ignored:
             raise _invalid(error) from None
     try:
         return Validated(kind.model_validate(data, extra="ignore"), ignored)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from minimsg.errors import NotFound
+from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.models import ModelInfo, model_info
 from minimsg.protocol.paging import PageQuery, page
 from minimsg.protocol.validation import validate
@@ -15,7 +16,7 @@ from minimsg.server.state import SERVER, Server
 async def list_models(request: web.Request) -> web.Response:
     """A page of models. Raises InvalidRequest."""
     known = {name: request.query[name] for name in PageQuery.model_fields if name in request.query}
-    query = validate(PageQuery, known).request
+    query = validate(PageQuery, known, Dialect()).request
     lifecycles = request.query.getall("lifecycle[]", ["active"])
     models = [_served(request.app[SERVER])] if "active" in lifecycles else []
     return json_response(page(models, query))

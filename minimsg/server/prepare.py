@@ -15,6 +15,7 @@ from minimsg.engine.types import SamplingParams
 from minimsg.errors import NotFound
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.render import Prompt, check_length, render
+from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest, PromptRequest
 from minimsg.protocol.validation import parse_json, validate
 
@@ -56,7 +57,7 @@ class Counted:
 
 def prepare_message(body: bytes, served: Served) -> Prepared:
     """The body of POST /v1/messages. Raises RequestError."""
-    checked = validate(MessagesRequest, parse_json(body))
+    checked = validate(MessagesRequest, parse_json(body), Dialect())
     request = checked.request
     prompt = _prompt(request, served)
     check_length(prompt, served.max_context)
@@ -73,7 +74,7 @@ def prepare_message(body: bytes, served: Served) -> Prepared:
 
 def count_prompt(body: bytes, served: Served) -> Counted:
     """The body of POST /v1/messages/count_tokens. Raises RequestError."""
-    checked = validate(CountTokensRequest, parse_json(body))
+    checked = validate(CountTokensRequest, parse_json(body), Dialect())
     return Counted(len(_prompt(checked.request, served).ids), checked.ignored)
 
 
@@ -83,6 +84,7 @@ WORK: Final = {function.__name__: function for function in (prepare_message, cou
 def _prompt(request: PromptRequest, served: Served) -> Prompt:
     if request.model != served.chat.name:
         raise NotFound(f"model: {request.model}")
+    request.check(Dialect())
     return render(request, served.chat)
 
 

@@ -9,6 +9,7 @@ import anthropic.types
 import pytest
 
 from minimsg.errors import InvalidRequest
+from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.models import model_info
 from minimsg.protocol.paging import PageQuery, page
 from minimsg.protocol.validation import validate
@@ -65,4 +66,4 @@ def test_a_page_is_a_window_of_the_list(query: PageQuery, ids: str, has_more: bo
 )
 def test_a_page_that_cannot_be_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest):
-        page(ITEMS, validate(PageQuery, query).request)
+        page(ITEMS, validate(PageQuery, query, Dialect()).request)

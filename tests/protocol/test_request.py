@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from minimsg.errors import InvalidRequest
+from minimsg.protocol.content import ContentBlock, TextBlock
+from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest
+from minimsg.protocol.turns import turns_of
 from minimsg.protocol.validation import parse_json, validate
 
 HI: JsonValue = {"role": "user", "content": "hi"}
@@ -29,6 +32,11 @@ def text(value: JsonValue) -> JsonValue:
     return {"type": "text", "text": value}
 
 
+def text_of(block: ContentBlock) -> str:
+    assert isinstance(block, TextBlock)
+    return block.text
+
+
 REFUSED: list[tuple[dict[str, JsonValue], str]] = [
     ({"messages": [HI]}, "model: Field required"),
     ({"model": "m"}, "messages: Field required"),
@@ -42,7 +50,7 @@ REFUSED: list[tuple[dict[str, JsonValue], str]] = [
     (body(messages=[{"role": "user"}]), "messages.0.content: Field required"),
     (
         body(messages=[{"role": "wizard", "content": "x"}]),
-        "messages.0.role: Input should be 'user' or 'assistant'",
+        "messages.0.role: Input should be 'user', 'assistant' or 'system'",
     ),
     (
         body(messages=[{"role": "assistant", "content": "x"}]),
@@ -71,8 +79,8 @@ REFUSED: list[tuple[dict[str, JsonValue], str]] = [
     (body(messages=user({"text": "x"})), "messages.0.content.0.type: Field required"),
     (body(messages=user("x")), "messages.0.content.0: Input should be a valid dictionary"),
     (
-        body(messages=user(text("x"), {"type": "imago"})),
-        "messages.0.content.1: Input tag 'imago' found using 'type' "
+        body(system=[text("x"), {"type": "imago"}]),
+        "system.1: Input tag 'imago' found using 'type' "
         "does not match any of the expected tags: 'text'",
     ),
     (
@@ -160,13 +168,16 @@ def test_neighbours_of_the_same_role_become_one_turn_and_an_empty_last_one_is_le
     request = MessagesRequest.parse(
         body(messages=[*sent, message("user", "d"), message("assistant", "")])
     )
-    turns = [(turn.role, [block.text for block in turn.content]) for turn in request.turns]
+    turns = [
+        (turn.role, [text_of(placed.block) for placed in turn.blocks])
+        for turn in turns_of(request.messages)
+    ]
     assert turns == [("user", ["a", "b"]), ("assistant", ["c"]), ("user", ["d"])]
 
 
 def test_unknown_fields_at_any_level_are_left_out_and_named() -> None:
     data = body(
-        tools=[],
+        tool=[],
         system=[{"type": "text", "text": "s", "lang": "en"}],
         messages=[
             {
@@ -176,23 +187,23 @@ def test_unknown_fields_at_any_level_are_left_out_and_named() -> None:
             }
         ],
     )
-    result = validate(MessagesRequest, data)
+    result = validate(MessagesRequest, data, Dialect())
     assert sorted(result.ignored) == [
         "messages.0.content.0.text.text2",
         "messages.0.type",
         "system.0.text.lang",
-        "tools",
+        "tool",
     ]
-    assert result.request.turns[0].content[0].text == "x"
+    assert text_of(result.request.messages[0].content[0]) == "x"
 
 
 def test_an_unknown_field_does_not_hide_a_broken_rule() -> None:
     with pytest.raises(InvalidRequest, match=r"^messages: text content blocks must be non-empty$"):
-        MessagesRequest.parse(body(tools=[], messages=user(text(""))))
+        MessagesRequest.parse(body(tool=[], messages=user(text(""))))
 
 
 def test_count_tokens_ignores_and_names_what_only_create_takes() -> None:
-    result = validate(CountTokensRequest, body(stream=True, temperature=1))
+    result = validate(CountTokensRequest, body(stream=True, temperature=1), Dialect())
     assert sorted(result.ignored) == ["max_tokens", "stream", "temperature"]
 
 

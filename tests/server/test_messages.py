@@ -197,12 +197,12 @@ async def test_replies_at_once_are_the_same_as_replies_alone(tiny: Running) -> N
 
 
 async def test_fields_that_nobody_reads_are_listed_in_a_header(scripted: Running) -> None:
-    body = ask(PLAIN, tools=[], thinking={"type": "disabled"}, **{"bad\nkey": 1})
+    body = ask(PLAIN, tool=[], thought={"type": "disabled"}, **{"bad\nkey": 1})
     _, response = await scripted.post(body)
     assert sorted(response.headers["minimsg-ignored"].split(", ")) == [
         "bad?key",
-        "thinking",
-        "tools",
+        "thought",
+        "tool",
     ]
     _, response = await scripted.post(ask(PLAIN))
     assert "minimsg-ignored" not in response.headers

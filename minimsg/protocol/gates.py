@@ -1,0 +1,84 @@
+"""Fields that exist only under an API version, a beta or a profile: one table.
+
+A gated field is checked in the raw JSON, before types: the hosted API answers
+`context_management: Extra inputs are not permitted` whatever the field holds. Profile
+`compat` opens every gate but those that a configuration closes. Knows paths, not what
+the fields mean (`request.py`). Source: Messages API reference, beta headers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from minimsg.errors import InvalidRequest
+from minimsg.protocol.dialect import OLD, Dialect
+
+Gate = Callable[[Dialect], bool]
+
+
+def beta(*names: str) -> Gate:
+    """Open in compat, and to requests that ask for one of these betas."""
+    return lambda dialect: not dialect.is_strict or dialect.has_beta(*names)
+
+
+def _old_version(dialect: Dialect) -> bool:
+    return not dialect.is_strict or dialect.version == OLD
+
+
+def _extension(dialect: Dialect) -> bool:
+    return not dialect.is_strict
+
+
+def _context_management(dialect: Dialect) -> bool:
+    asked = beta("context-management-2025-06-27", "compact-2026-01-12")
+    return dialect.can("context-management") and asked(dialect)
+
+
+GATES: Final[dict[str, Gate]] = {
+    # API version
+    "temperature": _old_version,
+    "top_p": _old_version,
+    "top_k": _old_version,
+    # betas
+    "billing_policy": beta("user-profiles-billing-2026-10-01"),
+    "compaction": beta("compact-2026-09-04"),
+    "context_management": _context_management,
+    "fallback_credit_token": beta("fallback-credit-2026-06-01", "fallback-credit-2026-07-01"),
+    "fallbacks": beta("server-side-fallback-2026-06-01", "server-side-fallback-2026-07-01"),
+    "mcp_servers": beta("mcp-client-2025-04-04", "mcp-client-2025-11-20", "mcp-client-2026-09-15"),
+    "messages.*.clear_at": beta("mid-conversation-system-clear-at-2026-08-21"),
+    "messages.*.output_config": beta(
+        "per-turn-control-2026-07-01", "mid-conversation-output-config-2026-07-01"
+    ),
+    "output_config.task_budget": beta("task-budgets-2026-03-13"),
+    "output_format": beta("structured-outputs-2025-11-13"),
+    "thinking.block_binding": beta("thinking-binding-controls-2026-08-01"),
+    # extensions
+    "bill": _extension,
+    "chat_template_kwargs": _extension,
+    "seed": _extension,
+}
+
+
+def check_gates(data: object, dialect: Dialect) -> None:
+    """Refuse a field of `data` whose gate is closed. Raises InvalidRequest."""
+    for pattern, is_open in GATES.items():
+        if is_open(dialect):
+            continue
+        for path in _places(data, pattern.split(".")):
+            raise InvalidRequest(path, "Extra inputs are not permitted")
+
+
+def _places(data: object, pattern: list[str]) -> Iterator[str]:
+    """The paths in `data` that `pattern` fits; `*` stands for any place in a list."""
+    name, *rest = pattern
+    if name == "*":
+        inside = [(str(n), item) for n, item in enumerate(data)] if isinstance(data, list) else []
+    else:
+        inside = [(name, data[name])] if isinstance(data, dict) and name in data else []
+    for step, value in inside:
+        if not rest:
+            yield step
+        else:
+            yield from (f"{step}.{path}" for path in _places(value, rest))
