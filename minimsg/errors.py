@@ -3,10 +3,14 @@
     MinimsgError
     ├── RequestError                 answered over HTTP in the API's envelope
     │   ├── InvalidRequest           400 invalid_request_error   names the JSON path
+    │   ├── Unauthorized             401 authentication_error
+    │   ├── Forbidden                403 permission_error
     │   ├── NotFound                 404 not_found_error
     │   ├── MethodNotAllowed         405 invalid_request_error
     │   ├── RequestTimeout           408 invalid_request_error
     │   ├── RequestTooLarge          413 request_too_large
+    │   ├── UnsupportedMediaType     415 invalid_request_error
+    │   ├── RateLimited              429 rate_limit_error
     │   ├── InternalError            500 api_error
     │   ├── NotImplementedHere       501 api_error
     │   └── Overloaded               529 overloaded_error
@@ -25,6 +29,7 @@ Source of statuses and types: the Messages API error page.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -33,18 +38,27 @@ class MinimsgError(Exception):
 
 
 class RequestError(MinimsgError):
-    """A request that cannot be served, with the status and error type it is answered with."""
+    """A request that cannot be served, with the status and error type it is answered with.
+
+    `error_code` and `details` (JSON values) are what a client may key on besides the type.
+    """
 
     status: ClassVar[int] = 500
     type: ClassVar[str] = "api_error"
 
     def __init__(
-        self, message: str, *, error_code: str | None = None, headers: dict[str, str] | None = None
+        self,
+        message: str,
+        *,
+        error_code: str | None = None,
+        details: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.error_code = error_code
-        self.headers = headers or {}
+        self.details = dict(details or {})
+        self.headers = dict(headers or {})
 
 
 class InvalidRequest(RequestError):
@@ -53,10 +67,32 @@ class InvalidRequest(RequestError):
     status = 400
     type = "invalid_request_error"
 
-    def __init__(self, path: str, why: str, *, error_code: str | None = None) -> None:
-        super().__init__(f"{path}: {why}" if path else why, error_code=error_code)
+    def __init__(
+        self,
+        path: str,
+        why: str,
+        *,
+        error_code: str | None = None,
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        message = f"{path}: {why}" if path else why
+        super().__init__(message, error_code=error_code, details=details)
         self.path = path
         self.why = why
+
+
+class Unauthorized(RequestError):
+    """401: no key, or none that is known here."""
+
+    status = 401
+    type = "authentication_error"
+
+
+class Forbidden(RequestError):
+    """403: a host name or a web page that this server does not answer."""
+
+    status = 403
+    type = "permission_error"
 
 
 class NotFound(RequestError):
@@ -85,6 +121,20 @@ class RequestTooLarge(RequestError):
 
     status = 413
     type = "request_too_large"
+
+
+class UnsupportedMediaType(RequestError):
+    """415: a body that does not say it is JSON."""
+
+    status = 415
+    type = "invalid_request_error"
+
+
+class RateLimited(RequestError):
+    """429: this tenant used up its share; `retry-after` says when there is more."""
+
+    status = 429
+    type = "rate_limit_error"
 
 
 class InternalError(RequestError):

@@ -21,6 +21,7 @@ class Limits:
     faults: int = 1_000  # unknown fields and errors of one request that are looked at
     prepare_timeout_s: float = 30.0  # validating, rendering and tokenizing one body
     body_timeout_s: float = 30.0  # a client that sends its body slower is answered 408
+    betas: int = 100  # names in the anthropic-beta header; the API knows 66
     messages: int = 100_000  # API
     blocks_per_message: int = 100_000
     tools: int = 10_000

@@ -22,11 +22,14 @@ from minimsg.engine.worker import EngineWorker
 from minimsg.errors import ConfigError
 from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
+from minimsg.server.auth import KEYS, authenticate, open_keys
 from minimsg.server.count_tokens import count_tokens
 from minimsg.server.health import describe, health, live, ready
 from minimsg.server.messages import create_message
 from minimsg.server.middleware import add_headers, expect, observe
 from minimsg.server.models import get_model, list_models
+from minimsg.server.origin import ALLOWED, AllowList, guard
+from minimsg.server.ratelimit import RATES, RateLimits, limit_requests
 from minimsg.server.state import SERVER, Server
 from minimsg.server.traces import WithoutMessages
 
@@ -52,9 +55,18 @@ IDLE_S: Final = 75.0  # that a connection may stay open between two requests
 
 
 def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web.Application:
-    """The application; it starts the worker when it starts and stops it when it ends."""
-    app = web.Application(middlewares=[observe], client_max_size=LIMITS.body_bytes)
+    """The application; it starts the worker when it starts and stops it when it ends.
+
+    Raises ConfigError.
+    """
+    app = web.Application(
+        middlewares=[observe, guard, authenticate, limit_requests],  # the first is outermost
+        client_max_size=LIMITS.body_bytes,
+    )
     app[SERVER] = Server(chat, worker, config)
+    app[ALLOWED] = AllowList.of(config)
+    app[KEYS] = open_keys(config)
+    app[RATES] = RateLimits.of(config)
     app.add_routes(ROUTES)
     app.on_response_prepare.append(add_headers)
     app.on_shutdown.append(_cut_replies)

@@ -13,7 +13,12 @@ from typing import Final
 
 from aiohttp import web
 
-from minimsg.errors import InvalidRequest, RequestTimeout, RequestTooLarge
+from minimsg.errors import (
+    InvalidRequest,
+    RequestTimeout,
+    RequestTooLarge,
+    UnsupportedMediaType,
+)
 from minimsg.limits import LIMITS
 
 # Of zlib's `wbits`: 15 is the largest window, 32 more takes gzip and zlib headers alike.
@@ -21,7 +26,10 @@ INFLATE: Final = {"gzip": 15 + 32, "deflate": 15 + 32}
 
 
 async def read_body(request: web.Request) -> bytes:
-    """The whole body, inflated. Raises InvalidRequest, RequestTimeout, RequestTooLarge."""
+    """The whole body, inflated.
+
+    Raises InvalidRequest, RequestTimeout, RequestTooLarge, UnsupportedMediaType.
+    """
     _check_type(request)
     encoding = _encoding(request)
     if (request.content_length or 0) > LIMITS.body_bytes:
@@ -57,7 +65,7 @@ def _check_type(request: web.Request) -> None:
     """Refuse what a web page may send to any address without asking: text and forms."""
     if request.content_type != "application/json":
         seen = request.headers.get("content-type", "none")[:80]
-        raise InvalidRequest("content-type", f"must be application/json, not {seen!r}")
+        raise UnsupportedMediaType(f"content-type: must be application/json, not {seen!r}")
     charset = (request.charset or "utf-8").lower()
     if charset not in ("utf-8", "utf8"):
         raise InvalidRequest("content-type", "must be UTF-8", error_code="unsupported_charset")

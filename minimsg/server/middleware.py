@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
 from minimsg import __version__
 from minimsg.errors import InvalidRequest, MethodNotAllowed, NotFound, RequestError
 from minimsg.protocol.message import new_id
-from minimsg.server.respond import as_request_error, error_response
+from minimsg.server.origin import cors_headers
+from minimsg.server.ratelimit import rate_limit_headers
+from minimsg.server.respond import Handler, as_request_error, error_response
 from minimsg.server.state import REQUEST_ID, SERVER
 
 logger = logging.getLogger(__name__)
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 CLIENT_LEFT = 499  # what proxies log for a client that did not wait
 
@@ -46,6 +45,13 @@ async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     """The handler's response, or its failure in the envelope."""
     try:
         return await handler(request)
+    except web.HTTPMethodNotAllowed as error:
+        allow = {"allow": ", ".join(sorted({*error.allowed_methods, "OPTIONS"}))}
+        if request.method == "OPTIONS":
+            return web.Response(status=204, headers=allow)
+        return error_response(
+            MethodNotAllowed("Method Not Allowed", headers=allow), request[REQUEST_ID]
+        )
     except web.HTTPException as error:
         return error_response(_from_aiohttp(error), request[REQUEST_ID])
     except ConnectionError:  # nobody reads this; aiohttp finds out and closes
@@ -66,11 +72,11 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     """Signal: what every response carries, whoever made it."""
     response.headers["request-id"] = request.get(REQUEST_ID) or new_id("req_")
     response.headers["server"] = f"minimsg/{__version__}"
+    response.headers.update(rate_limit_headers(request))
+    response.headers.update(cors_headers(request))
 
 
 def _from_aiohttp(error: web.HTTPException) -> RequestError:
-    if isinstance(error, web.HTTPMethodNotAllowed):
-        return MethodNotAllowed("Method Not Allowed", headers={"allow": error.headers["allow"]})
     if isinstance(error, web.HTTPNotFound):
         return NotFound("Not found; GET / lists the routes.")
     return InvalidRequest("", error.reason)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
@@ -19,7 +20,14 @@ from minimsg.server.traces import trace
 
 logger = logging.getLogger(__name__)
 
-RETRY_AFTER_S: Final = "1"
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+# SDKs retry what is 408, 409, 429 or above 499, and wait as long as `retry-after` says. Of
+# these only a 501 stays what it is, however often it is asked for.
+RETRY_HEADERS: Final[dict[int, dict[str, str]]] = {
+    501: {"x-should-retry": "false"},
+    529: {"retry-after": "1"},
+}
 MAX_IGNORED_CHARS: Final = 1_000  # clients refuse headers of more than 8 KB
 
 
@@ -47,9 +55,7 @@ def as_request_error(error: Exception, request_id: str) -> RequestError:
 
 def error_response(error: RequestError, request_id: str) -> web.Response:
     """`error` in the API's envelope."""
-    headers = dict(error.headers)
-    if error.status == 529:
-        headers.setdefault("retry-after", RETRY_AFTER_S)
+    headers = RETRY_HEADERS.get(error.status, {}) | error.headers
     return json_response(envelope(error, request_id), status=error.status, headers=headers)
 
 

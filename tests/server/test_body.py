@@ -56,7 +56,7 @@ async def test_a_body_of_two_megabytes_is_read(scripted: Running) -> None:
 
 async def test_a_body_over_the_limit_is_refused_before_it_is_read(scripted: Running) -> None:
     head = (
-        "POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {LIMITS.body_bytes + 1}\r\n\r\n"
     )
     answer = await raw(scripted, head.encode() + b"{")
@@ -84,7 +84,7 @@ async def test_a_body_that_does_not_arrive_is_answered_408(
 ) -> None:
     monkeypatch.setattr(body_module, "LIMITS", replace(LIMITS, body_timeout_s=0.1))
     head = (
-        "POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         "Content-Length: 100\r\n\r\n{"
     )
     answer = await raw(scripted, head.encode())
@@ -155,10 +155,10 @@ async def test_another_charset_than_utf8_is_refused(scripted: Running) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
+        b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
         b"Transfer-Encoding: chunked\r\n\r\n{}",
-        b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n{}",
-        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 9_000 + b"\r\n\r\n",
+        b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n{}",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 9_000 + b"\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"SSH-2.0-OpenSSH_9.6\r\n",
     ],
@@ -176,7 +176,7 @@ async def test_a_broken_chunk_is_400_and_not_quoted_in_the_log(
     scripted: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
     head = (
-        b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         b"Transfer-Encoding: chunked\r\n\r\n6\r\nsecretXX"
     )
     answer = await raw(scripted, head)

@@ -22,7 +22,7 @@ async def connect(running: Running, body: Json) -> asyncio.StreamWriter:
     host, port = running.url.removeprefix("http://").split(":")
     _, writer = await asyncio.open_connection(host, int(port))
     data = json.dumps(body).encode()
-    head = "POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
     await writer.drain()
     return writer

@@ -98,7 +98,6 @@ async def test_a_prompt_that_fills_the_window_to_the_last_token_is_answered(
         ("GET", "/v1/messages", 405, "invalid_request_error"),
         ("DELETE", "/v1/models", 405, "invalid_request_error"),
         ("PROPFIND", "/v1/messages", 405, "invalid_request_error"),
-        ("OPTIONS", "/v1/messages", 405, "invalid_request_error"),
     ],
 )
 async def test_a_route_or_method_that_does_not_exist_is_told_in_the_envelope(
@@ -107,7 +106,8 @@ async def test_a_route_or_method_that_does_not_exist_is_told_in_the_envelope(
     seen, error, headers = await fail(scripted, method, path)
     assert (seen, error["type"]) == (status, type)
     if status == 405:
-        assert headers["Allow"] == ("POST" if path == "/v1/messages" else "GET,HEAD")
+        allowed = "OPTIONS, POST" if path == "/v1/messages" else "GET, HEAD, OPTIONS"
+        assert headers["Allow"] == allowed
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,13 @@ async def test_what_a_web_page_can_send_unasked_starts_no_generation(
     scripted: Running, content_type: str
 ) -> None:
     data = b'{"model":"scripted","messages":[{"role":"user","content":"x"}]}'
-    headers = {"content-type": content_type, "origin": "https://evil.example"}
+    headers = {"content-type": content_type}
     status, error, _ = await fail(scripted, data=data, headers=headers)
-    assert (status, error["type"]) == (400, "invalid_request_error")
+    assert (status, error["type"]) == (415, "invalid_request_error")
     assert error["message"].startswith("content-type: must be application/json, not ")
+    page = headers | {"origin": "https://evil.example"}
+    status, error, _ = await fail(scripted, data=data, headers=page)
+    assert (status, error["type"]) == (403, "permission_error")
     assert scripted.server.worker.stats().steps == 0
 
 

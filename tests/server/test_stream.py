@@ -88,7 +88,7 @@ def send_and_stall(running: Running, body: Json) -> socket.socket:
     host, port = running.url.removeprefix("http://").split(":")
     connection.connect((host, int(port)))
     data = json.dumps(body).encode()
-    head = "POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     connection.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
     return connection
 

@@ -1,0 +1,44 @@
+"""Which names a request may give to the model: one table, asked by every route.
+
+A name is compared, never opened: no path, no address and no download is made from it.
+Also says what the served model cannot do. Knows nothing of HTTP, so that a worker process
+can use it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from minimsg.errors import NotFound
+
+# What is refused whatever the model, because nothing here does it yet; of `FEATURES`.
+UNBUILT: Final = frozenset(
+    {
+        "adaptive-thinking",
+        "forced-tools",
+        "images",
+        "pdfs",
+        "strict-tools",
+        "structured-outputs",
+        "thinking",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The served model's id and what else it answers to: names or globs such as `claude-*`."""
+
+    served: str
+    aliases: tuple[str, ...] = ()
+    any_model: bool = False
+
+    def find(self, name: str) -> str:
+        """The id that is served for `name`. Raises NotFound."""
+        if name == self.served or self.any_model:
+            return self.served
+        if any(fnmatchcase(name, alias) for alias in self.aliases):
+            return self.served
+        raise NotFound(f"model: {name}")
