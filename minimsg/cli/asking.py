@@ -17,6 +17,8 @@ from time import perf_counter
 from minimsg.bench.sample import JsonObject, Sample, SampleBuilder
 from minimsg.cli.startup import check_settings, fetch, load_model
 from minimsg.config import EngineConfig, ServerConfig
+from minimsg.server.auth import LOCAL
+from minimsg.server.dialect import own_dialect
 from minimsg.server.messages import reply
 from minimsg.server.prepare import prepare_message
 from minimsg.server.state import Server
@@ -60,8 +62,9 @@ class Asker:
         self.server.check_can_answer()
         start = perf_counter()
         sample = SampleBuilder()
-        prepared = await self.server.pool.run(prepare_message, json.dumps(body).encode())
-        generation = self.server.generation(f"run_{secrets.token_hex(8)}", prepared)
+        encoded, dialect = json.dumps(body).encode(), own_dialect(self.server.config)
+        prepared = await self.server.pool.run(prepare_message, encoded, dialect)
+        generation = self.server.generation(f"run_{secrets.token_hex(8)}", prepared, LOCAL)
         async with aclosing(reply(self.server, generation, prepared.stop_sequences)) as events:
             async for event in events:
                 sample.push(event, perf_counter() - start)

@@ -57,3 +57,6 @@ class Dialect:
         """Whether `feature` works here; one of `FEATURES`."""
         assert feature in FEATURES, feature
         return feature not in self.lacking and feature not in self.without
+
+
+PLAIN: Final = Dialect()

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from minimsg.limits import LIMITS
 from minimsg.protocol.content import SystemText, TurnContent
-from minimsg.protocol.dialect import Dialect
+from minimsg.protocol.dialect import PLAIN, Dialect
 from minimsg.protocol.options import (
     BillingPolicy,
     Compaction,
@@ -67,7 +67,7 @@ class PromptRequest(CacheMark):
     chat_template_kwargs: JsonObject = Field(default_factory=dict)  # extension
 
     @classmethod
-    def parse(cls, data: object, dialect: Dialect = Dialect()) -> Self:  # noqa: B008  # frozen
+    def parse(cls, data: object, dialect: Dialect = PLAIN) -> Self:
         """`data` (parsed JSON) as a request that obeys every rule. Raises InvalidRequest."""
         request = validate(cls, data, dialect).request
         request.check(dialect)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from minimsg.server.body import read_body
+from minimsg.server.dialect import dialect_of
 from minimsg.server.prepare import count_prompt
 from minimsg.server.respond import ignored_header, json_response
 from minimsg.server.state import SERVER
@@ -18,7 +19,8 @@ async def count_tokens(request: web.Request) -> web.Response:
     """Answer `{"input_tokens": n}`. Raises RequestError."""
     server = request.app[SERVER]
     server.check_can_answer()
-    counted = await server.pool.run(count_prompt, await read_body(request))
+    dialect = dialect_of(request)
+    counted = await server.pool.run(count_prompt, await read_body(request), dialect)
     return json_response(
         {"input_tokens": counted.input_tokens}, headers=ignored_header(counted.ignored)
     )

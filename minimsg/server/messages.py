@@ -20,7 +20,9 @@ from minimsg.parsing.segments import PlainParser, Segment
 from minimsg.protocol.build import EventBuilder, fold
 from minimsg.protocol.events import Event
 from minimsg.protocol.message import STOP_REASONS, StopReason, new_message
+from minimsg.server.auth import TENANT
 from minimsg.server.body import read_body
+from minimsg.server.dialect import dialect_of
 from minimsg.server.prepare import prepare_message
 from minimsg.server.respond import ignored_header, json_response
 from minimsg.server.state import REQUEST_ID, SERVER, Server
@@ -33,8 +35,9 @@ async def create_message(request: web.Request) -> web.StreamResponse:
     """Answer one request, streaming or plain. Raises RequestError, GenerationFailed."""
     server = request.app[SERVER]
     server.check_can_answer()
-    prepared = await server.pool.run(prepare_message, await read_body(request))
-    generation = server.generation(request[REQUEST_ID], prepared)
+    dialect = dialect_of(request)
+    prepared = await server.pool.run(prepare_message, await read_body(request), dialect)
+    generation = server.generation(request[REQUEST_ID], prepared, request[TENANT])
     headers = ignored_header(prepared.ignored)
     events = reply(server, generation, prepared.stop_sequences, continues=prepared.continues)
     async with aclosing(events):

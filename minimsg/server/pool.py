@@ -20,8 +20,9 @@ from typing import Final, TypeVar, cast
 
 from minimsg.errors import InternalError, Overloaded, RequestTimeout
 from minimsg.limits import LIMITS
+from minimsg.protocol.dialect import PLAIN, Dialect
 from minimsg.server.prepare import Counted, Prepared, Served
-from minimsg.server.prepare_process import REPLY, Failure
+from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Failure
 
 NUM_THREADS: Final = 1  # with the engine's, as many as can take turns with the event loop
 NUM_PROCESSES: Final = 2
@@ -30,6 +31,7 @@ MAX_BIG_BODIES: Final = 16  # at once; half a gigabyte of them
 MAX_REPLY_BYTES: Final = 1 << 30
 
 R = TypeVar("R", Prepared, Counted)
+Work = Callable[[bytes, Served, Dialect], R]
 
 
 class PreparePool:
@@ -42,13 +44,13 @@ class PreparePool:
         self._idle: list[Process] = []
         self._num_big = 0
 
-    async def run(self, work: Callable[[bytes, Served], R], body: bytes) -> R:
+    async def run(self, work: Work[R], body: bytes, dialect: Dialect = PLAIN) -> R:
         """What `work` makes of `body`. Raises RequestError."""
         if len(body) > LIMITS.inline_body_bytes:
-            return await self._in_turn(work, body)
+            return await self._in_turn(work, body, dialect)
         loop = asyncio.get_running_loop()
         async with _deadline():
-            return await loop.run_in_executor(self._threads, work, body, self._served)
+            return await loop.run_in_executor(self._threads, work, body, self._served, dialect)
 
     async def close(self) -> None:
         """End every process; what still runs is ended by whoever waits for it."""
@@ -56,21 +58,22 @@ class PreparePool:
         while self._idle:
             await _end(self._idle.pop())
 
-    async def _in_turn(self, work: Callable[[bytes, Served], R], body: bytes) -> R:
+    async def _in_turn(self, work: Work[R], body: bytes, dialect: Dialect) -> R:
         if self._num_big >= MAX_BIG_BODIES:
             raise Overloaded("Too many large requests are being read; try again.")
         self._num_big += 1
         try:
             async with _deadline(), self._slots:
-                return await self._in_process(work, body)
+                return await self._in_process(work, body, dialect)
         finally:
             self._num_big -= 1
 
-    async def _in_process(self, work: Callable[[bytes, Served], R], body: bytes) -> R:
+    async def _in_process(self, work: Work[R], body: bytes, dialect: Dialect) -> R:
         process = await self._take()
         is_usable = False
         try:
-            reply = REPLY.validate_json(await _exchange(process, work.__name__, body))
+            errand = Errand(work.__name__, len(body), dialect)
+            reply = REPLY.validate_json(await _exchange(process, errand, body))
             is_usable = True
         except (EOFError, ConnectionError) as error:
             raise InternalError("The request could not be prepared.") from error
@@ -95,8 +98,7 @@ class PreparePool:
         served = self._served
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "minimsg.server.prepare_process"),
-            *(str(served.chat.folder), served.chat.name),
-            *(str(served.max_context), str(served.default_max_tokens)),
+            *(str(served.chat.folder), SETTINGS.dump_json(served.settings).decode()),
             stdin=PIPE,
             stdout=PIPE,
             limit=MAX_REPLY_BYTES,
@@ -115,10 +117,10 @@ async def _deadline() -> AsyncIterator[None]:
         raise RequestTimeout(f"Reading the request took longer than {limit:g} s.") from None
 
 
-async def _exchange(process: Process, work: str, body: bytes) -> bytes:
+async def _exchange(process: Process, errand: Errand, body: bytes) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(f"{work} {len(body)}\n".encode() + body)
+    process.stdin.write(ERRAND.dump_json(errand) + b"\n" + body)
     await process.stdin.drain()
     size = await process.stdout.readuntil()
     return await process.stdout.readexactly(int(size))

@@ -12,23 +12,34 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from minimsg.engine.types import SamplingParams
-from minimsg.errors import NotFound
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.render import Prompt, check_length, render
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest, PromptRequest
-from minimsg.protocol.validation import parse_json, validate
+from minimsg.protocol.rules import unheeded
+from minimsg.protocol.validation import Validated, parse_json, validate
+from minimsg.server.catalog import Catalog
 
 T = TypeVar("T")
+R = TypeVar("R", bound=PromptRequest)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What of the server's settings decides how a request is read."""
+
+    catalog: Catalog
+    max_context: int  # tokens, prompt and reply together
+    default_max_tokens: int
+    drop_server_tools: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What is served: the model, its window in tokens, the length limit of a reply."""
+    """What is served, and how."""
 
     chat: ChatModel
-    max_context: int
-    default_max_tokens: int
+    settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,37 +66,44 @@ class Counted:
     ignored: list[str]
 
 
-def prepare_message(body: bytes, served: Served) -> Prepared:
+def prepare_message(body: bytes, served: Served, dialect: Dialect) -> Prepared:
     """The body of POST /v1/messages. Raises RequestError."""
-    checked = validate(MessagesRequest, parse_json(body), Dialect())
-    request = checked.request
-    prompt = _prompt(request, served)
-    check_length(prompt, served.max_context)
+    checked = _checked(MessagesRequest, body, served, dialect)
+    request, settings = checked.request, served.settings
+    prompt = render(request, served.chat)
+    check_length(prompt, settings.max_context)
     return Prepared(
         prompt_ids=prompt.ids,
         continues=prompt.continues,
-        max_tokens=_given(request.max_tokens, served.default_max_tokens),
+        max_tokens=_given(request.max_tokens, settings.default_max_tokens),
         stream=request.stream,
         stop_sequences=request.stop_sequences,
         sampling=_sampling(request, served.chat.sampling),
-        ignored=checked.ignored,
+        ignored=_ignored(checked, prompt, dialect),
     )
 
 
-def count_prompt(body: bytes, served: Served) -> Counted:
+def count_prompt(body: bytes, served: Served, dialect: Dialect) -> Counted:
     """The body of POST /v1/messages/count_tokens. Raises RequestError."""
-    checked = validate(CountTokensRequest, parse_json(body), Dialect())
-    return Counted(len(_prompt(checked.request, served).ids), checked.ignored)
+    checked = _checked(CountTokensRequest, body, served, dialect)
+    prompt = render(checked.request, served.chat)
+    return Counted(len(prompt.ids), _ignored(checked, prompt, dialect))
 
 
 WORK: Final = {function.__name__: function for function in (prepare_message, count_prompt)}
 
 
-def _prompt(request: PromptRequest, served: Served) -> Prompt:
-    if request.model != served.chat.name:
-        raise NotFound(f"model: {request.model}")
-    request.check(Dialect())
-    return render(request, served.chat)
+def _checked(kind: type[R], body: bytes, served: Served, dialect: Dialect) -> Validated[R]:
+    """JSON, types, model, rules: in the order in which the hosted API looks at them."""
+    checked = validate(kind, parse_json(body), dialect)
+    served.settings.catalog.find(checked.request.model)
+    checked.request.check(dialect)
+    return checked
+
+
+def _ignored(checked: Validated[R], prompt: Prompt, dialect: Dialect) -> list[str]:
+    """All that was sent and changes nothing, by its path."""
+    return [*checked.ignored, *unheeded(checked.request, dialect)]
 
 
 def _sampling(request: MessagesRequest, default: SamplingParams) -> SamplingParams:

@@ -1,16 +1,16 @@
 """The other end of `pool.py`: a process that prepares big bodies, one after the other.
 
-    python -m minimsg.server.prepare_process FOLDER NAME MAX_CONTEXT DEFAULT_MAX_TOKENS
+    python -m minimsg.server.prepare_process FOLDER SETTINGS
 
-Opens the model folder itself, reads a line `WORK SIZE` and SIZE bytes from its standard
-input, answers with a line `SIZE` and so many bytes of JSON, and ends with its input.
-Knows no torch, no aiohttp and no pickle.
+Opens the model folder itself, reads a line of JSON, an `Errand`, and so many bytes as it
+says from its standard input, answers with a line `SIZE` and so many bytes of JSON, and
+ends with its input. Knows no torch, no aiohttp and no pickle.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
@@ -18,7 +18,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from minimsg.errors import InternalError, InvalidRequest, NotFound, RequestError
 from minimsg.prompt.chat import ChatModel
-from minimsg.server.prepare import WORK, Counted, Prepared, Served
+from minimsg.protocol.dialect import Dialect
+from minimsg.server.prepare import WORK, Counted, Prepared, Served, Settings
 from minimsg.server.traces import trace
 
 
@@ -36,40 +37,44 @@ class Failure(BaseModel):
         return KINDS[self.kind](self.message, error_code=self.error_code)
 
 
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What to do with the `size` bytes that follow."""
+
+    work: str
+    size: int
+    dialect: Dialect
+
+
 KINDS: Final[dict[str, type[RequestError]]] = {
     kind.__name__: kind for kind in (NotFound, InternalError)
 }
+ERRAND: Final[TypeAdapter[Errand]] = TypeAdapter(Errand)
+SETTINGS: Final[TypeAdapter[Settings]] = TypeAdapter(Settings)
 REPLY: Final[TypeAdapter[Prepared | Counted | Failure]] = TypeAdapter(Prepared | Counted | Failure)
 
 
-def main(folder: str, name: str, max_context: str, default_max_tokens: str) -> None:
+def main(folder: str, settings_json: str) -> None:
     """Answer until the input ends."""
-    chat = ChatModel.open(Path(folder), name)
-    served = Served(chat, int(max_context), int(default_max_tokens))
+    settings = SETTINGS.validate_json(settings_json)
+    served = Served(ChatModel.open(Path(folder), settings.catalog.served), settings)
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # whatever prints must not end up between two replies
-    while header := requests.readline():
-        work, size = header.decode().split()
-        answer(WORK[work], requests.read(int(size)), served, replies)
+    while line := requests.readline():
+        errand = ERRAND.validate_json(line)
+        answer(errand, requests.read(errand.size), served, replies)
 
 
-def answer(
-    work: Callable[[bytes, Served], Prepared | Counted],
-    body: bytes,
-    served: Served,
-    replies: IO[bytes],
-) -> None:
-    """Write what `work` makes of `body`, or how it failed, to `replies`."""
-    reply = REPLY.dump_json(_attempt(work, body, served))
+def answer(errand: Errand, body: bytes, served: Served, replies: IO[bytes]) -> None:
+    """Write what the work makes of `body`, or how it failed, to `replies`."""
+    reply = REPLY.dump_json(_attempt(errand, body, served))
     replies.write(b"%d\n" % len(reply) + reply)
     replies.flush()
 
 
-def _attempt(
-    work: Callable[[bytes, Served], Prepared | Counted], body: bytes, served: Served
-) -> Prepared | Counted | Failure:
+def _attempt(errand: Errand, body: bytes, served: Served) -> Prepared | Counted | Failure:
     try:
-        return work(body, served)
+        return WORK[errand.work](body, served, errand.dialect)
     except RequestError as error:
         return _failure(error)
     except Exception as error:  # the outermost loop of this process

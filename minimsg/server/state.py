@@ -19,8 +19,9 @@ from minimsg.engine.types import GenerationRequest
 from minimsg.engine.worker import EngineWorker
 from minimsg.errors import ConfigError, NotImplementedHere, Overloaded
 from minimsg.prompt.chat import ChatModel
+from minimsg.server.catalog import Catalog
 from minimsg.server.pool import PreparePool
-from minimsg.server.prepare import Prepared, Served
+from minimsg.server.prepare import Prepared, Served, Settings
 
 # A step computes at most `max_batch_tokens`: seconds on a laptop's CPU, not half a minute.
 MAX_STEP_S: Final = 30.0
@@ -37,11 +38,18 @@ class Server:
         self.worker = worker
         self.config = config
         self.max_context = worker.max_context
-        self.pool = PreparePool(Served(chat, self.max_context, config.default_max_tokens))
+        self.catalog = Catalog(chat.name, config.alias, config.any_model)
+        self.pool = PreparePool(Served(chat, self._settings()))
         self.is_draining = False
         self.num_requests = 0
         self._idle = asyncio.Event()
         self._idle.set()
+
+    def _settings(self) -> Settings:
+        config = self.config
+        return Settings(
+            self.catalog, self.max_context, config.default_max_tokens, config.drop_server_tools
+        )
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -78,10 +86,11 @@ class Server:
         if self.is_draining:
             raise Overloaded("The server is shutting down.")
 
-    def generation(self, request_id: str, prepared: Prepared) -> GenerationRequest:
+    def generation(self, request_id: str, prepared: Prepared, tenant: str) -> GenerationRequest:
         """`prepared` as the engine takes it."""
         return GenerationRequest(
             id=request_id,
+            tenant=tenant,
             prompt_ids=prepared.prompt_ids,
             max_tokens=prepared.max_tokens,
             end_ids=self.chat.end_ids,

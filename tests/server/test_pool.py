@@ -19,8 +19,10 @@ from minimsg.errors import InvalidRequest, NotFound, Overloaded, RequestError, R
 from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 from minimsg.server import pool as pool_module
+from minimsg.server.catalog import Catalog
 from minimsg.server.pool import PreparePool
-from minimsg.server.prepare import Served, count_prompt, prepare_message
+from minimsg.server.prepare import Served, Settings, count_prompt, prepare_message
+from minimsg.server.prepare_process import ERRAND, Errand
 
 from .running import PLAIN, ask, eventually, preparing
 
@@ -36,7 +38,8 @@ def encoded(**fields: JsonValue) -> bytes:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
     folder = tmp_path_factory.mktemp("wide")
     write_scripted(folder, window=WINDOW)
-    return Served(ChatModel.open(folder, "scripted"), WINDOW, 100)
+    settings = Settings(Catalog("scripted"), WINDOW, 100, drop_server_tools=False)
+    return Served(ChatModel.open(folder, "scripted"), settings)
 
 
 @pytest.fixture
@@ -47,13 +50,13 @@ async def pool(served: Served) -> AsyncIterator[PreparePool]:
 
 
 async def test_a_big_body_is_prepared_as_a_small_one_is(pool: PreparePool) -> None:
-    body = encoded(temperature=0.5, stop_sequences=["é"], stream=True, tools=[])
+    body = encoded(temperature=0.5, stop_sequences=["é"], stream=True, tool=[])
     small = await pool.run(prepare_message, body)
     assert preparing() == []
     big = await pool.run(prepare_message, body + PADDING)
     assert len(preparing()) == 1
     assert big == small
-    assert small.ignored == ["tools"]
+    assert small.ignored == ["tool"]
     assert await pool.run(count_prompt, body + PADDING) == await pool.run(count_prompt, body)
 
 
@@ -154,10 +157,10 @@ async def test_a_process_that_is_ended_amid_a_long_reply_gives_its_place_back(
     """Its pipe is full then, and a full pipe would keep it from being seen to end."""
     replying = asyncio.Event()
 
-    async def read_no_further(process: Process, work: str, body: bytes) -> bytes:
+    async def read_no_further(process: Process, errand: Errand, body: bytes) -> bytes:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(f"{work} {len(body)}\n".encode() + body)
+        process.stdin.write(ERRAND.dump_json(errand) + b"\n" + body)
         await process.stdout.readuntil()
         replying.set()
         return await asyncio.Future()

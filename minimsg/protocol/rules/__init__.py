@@ -40,3 +40,8 @@ def check_reply(request: MessagesRequest, dialect: Dialect) -> None:
     """What holds for the reply that is asked for. Raises InvalidRequest."""
     for rule in REPLY_RULES:
         rule(request, dialect)
+
+
+def unheeded(request: PromptRequest, dialect: Dialect) -> list[str]:
+    """The paths of what `request` asks for and what does not happen here."""
+    return []
