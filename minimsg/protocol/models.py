@@ -1,41 +1,33 @@
 """What GET /v1/models says of a model: `ModelInfo`.
 
-Knows the shape and which abilities exist; what the loaded model is called and how long
-its window is comes from the caller. Next: `paging.py`, the page that lists them.
-Source: Messages API reference, Models.
+Knows the shape and which feature stands behind which capability; what the loaded model is
+called, how long its window is and what it can do comes from the caller. Next: `paging.py`,
+the page that lists them. Source: Messages API reference, Models.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final, Literal, TypedDict
+from typing import Final, Literal
 
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from minimsg.protocol.dialect import Dialect
+from minimsg.protocol.paging import PageQuery
 from minimsg.protocol.wire import JsonObject
 
-YES: Final[JsonObject] = {"supported": True}
+Lifecycle = Literal["active", "deprecated", "retired"]
+
 NO: Final[JsonObject] = {"supported": False}
 
-# Every key that clients know, always: they read a missing one as unknown, not as false.
-CAPABILITIES: Final[JsonObject] = {
-    "batch": NO,
-    "citations": NO,
-    "code_execution": NO,
-    "context_management": {
-        "supported": False,
-        "clear_thinking_20251015": NO,
-        "clear_tool_uses_20250919": NO,
-        "compact_20260112": NO,
-    },
-    "effort": {"supported": False, "low": NO, "medium": NO, "high": NO, "xhigh": NO, "max": NO},
-    "image_input": NO,
-    "pdf_input": NO,
-    "server_tools": {"supported": False, "web_search": NO, "code_execution": NO},
-    "structured_outputs": NO,
-    "thinking": {
-        "supported": False,  # "disabled" is what a model that cannot think always does
-        "types": {"adaptive": NO, "between_tools": NO, "disabled": YES, "enabled": NO},
-    },
-}
+
+class ModelsQuery(PageQuery):
+    """Which models are asked for."""
+
+    lifecycle: list[Lifecycle] = Field(
+        default=["active", "deprecated"], alias="lifecycle[]", max_length=3
+    )
 
 
 class ModelInfo(TypedDict):
@@ -45,7 +37,7 @@ class ModelInfo(TypedDict):
     type: Literal["model"]
     display_name: str
     created_at: str  # RFC 3339
-    lifecycle: Literal["active"]
+    lifecycle: Lifecycle
     deprecated_at: None
     retires_at: None
     line: None
@@ -54,7 +46,7 @@ class ModelInfo(TypedDict):
     capabilities: JsonObject
 
 
-def model_info(name: str, created_at: datetime, max_context: int) -> ModelInfo:
+def model_info(name: str, created_at: datetime, max_context: int, dialect: Dialect) -> ModelInfo:
     """The served model; its window, `max_context` tokens, holds prompt and reply together."""
     return {
         "id": name,
@@ -67,5 +59,43 @@ def model_info(name: str, created_at: datetime, max_context: int) -> ModelInfo:
         "line": None,
         "max_input_tokens": max_context,
         "max_tokens": max_context,
-        "capabilities": CAPABILITIES,
+        "capabilities": capabilities(dialect),
     }
+
+
+def capabilities(dialect: Dialect) -> JsonObject:
+    """What works here, of `dialect`'s features.
+
+    Every key that clients know is there: they read a missing one as unknown, not as false.
+    An effort is accepted and changes nothing, so no level of it is supported.
+    """
+    edits, thinks = _if(dialect, "context-management"), _if(dialect, "thinking")
+    return {
+        "batch": NO,
+        "citations": NO,
+        "code_execution": NO,
+        "context_management": {
+            **edits,
+            "clear_thinking_20251015": edits,
+            "clear_tool_uses_20250919": edits,
+            "compact_20260112": NO,
+        },
+        "effort": {**NO, "low": NO, "medium": NO, "high": NO, "xhigh": NO, "max": NO},
+        "image_input": _if(dialect, "images"),
+        "pdf_input": _if(dialect, "pdfs"),
+        "server_tools": {**NO, "web_search": NO, "code_execution": NO},
+        "structured_outputs": _if(dialect, "structured-outputs"),
+        "thinking": {
+            **thinks,
+            "types": {
+                "adaptive": _if(dialect, "thinking", "adaptive-thinking"),
+                "between_tools": thinks,
+                "disabled": {"supported": True},  # what a model that cannot think always does
+                "enabled": thinks,
+            },
+        },
+    }
+
+
+def _if(dialect: Dialect, *features: str) -> JsonObject:
+    return {"supported": all(dialect.can(feature) for feature in features)}

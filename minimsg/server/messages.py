@@ -38,6 +38,7 @@ async def create_message(request: web.Request) -> web.StreamResponse:
     dialect = dialect_of(request)
     prepared = await server.pool.run(prepare_message, await read_body(request), dialect)
     generation = server.generation(request[REQUEST_ID], prepared, request[TENANT])
+    server.rates.admit_prompt(generation.tenant, len(generation.prompt_ids))
     headers = ignored_header(prepared.ignored)
     events = reply(server, generation, prepared.stop_sequences, continues=prepared.continues)
     async with aclosing(events):
@@ -81,6 +82,7 @@ async def reply(
                 break
     finally:
         await tokens.aclose()
+        server.rates.spend(generation.tenant, output_tokens)
     rest = show(parser.push(detokenizer.flush())) + show(parser.flush())
     rest += [event for part in stops.flush() for event in builder.push(part)]
     reason = _stop_reason(tokens.finish, stops.hit)

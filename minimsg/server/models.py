@@ -1,35 +1,40 @@
-"""GET /v1/models and /v1/models/{id}: the one model that is served."""
+"""GET /v1/models and /v1/models/{id}: the one model that is served, whatever it is called."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
-from minimsg.errors import NotFound
-from minimsg.protocol.dialect import Dialect
-from minimsg.protocol.models import ModelInfo, model_info
-from minimsg.protocol.paging import PageQuery, page
+from minimsg.protocol.dialect import PLAIN
+from minimsg.protocol.models import ModelInfo, ModelsQuery, model_info
+from minimsg.protocol.paging import page
 from minimsg.protocol.validation import validate
+from minimsg.server.dialect import own_dialect
 from minimsg.server.respond import json_response
 from minimsg.server.state import SERVER, Server
 
 
 async def list_models(request: web.Request) -> web.Response:
     """A page of models. Raises InvalidRequest."""
-    known = {name: request.query[name] for name in PageQuery.model_fields if name in request.query}
-    query = validate(PageQuery, known, Dialect()).request
-    lifecycles = request.query.getall("lifecycle[]", ["active"])
-    models = [_served(request.app[SERVER])] if "active" in lifecycles else []
-    return json_response(page(models, query))
+    known = {
+        name: request.query[name]
+        for name in ("limit", "after_id", "before_id")
+        if name in request.query
+    }
+    lifecycles = request.query.getall("lifecycle[]", [])
+    given = known | ({"lifecycle[]": lifecycles} if lifecycles else {})
+    query = validate(ModelsQuery, given, PLAIN).request
+    models = [_served(request.app[SERVER])]
+    return json_response(page([m for m in models if m["lifecycle"] in query.lifecycle], query))
 
 
 async def get_model(request: web.Request) -> web.Response:
-    """One model. Raises NotFound."""
-    info = _served(request.app[SERVER])
-    id = request.match_info["id"]
-    if id != info["id"]:
-        raise NotFound(f"model: {id}")
-    return json_response(info)
+    """One model, by its id or an alias. Raises NotFound."""
+    server = request.app[SERVER]
+    server.catalog.find(request.match_info["id"])
+    return json_response(_served(server))
 
 
 def _served(server: Server) -> ModelInfo:
-    return model_info(server.chat.name, server.chat.created_at, server.max_context)
+    return model_info(
+        server.chat.name, server.chat.created_at, server.max_context, own_dialect(server.config)
+    )

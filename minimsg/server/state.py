@@ -22,6 +22,7 @@ from minimsg.prompt.chat import ChatModel
 from minimsg.server.catalog import Catalog
 from minimsg.server.pool import PreparePool
 from minimsg.server.prepare import Prepared, Served, Settings
+from minimsg.server.ratelimit import RateLimits
 
 # A step computes at most `max_batch_tokens`: seconds on a laptop's CPU, not half a minute.
 MAX_STEP_S: Final = 30.0
@@ -39,6 +40,7 @@ class Server:
         self.config = config
         self.max_context = worker.max_context
         self.catalog = Catalog(chat.name, config.alias, config.any_model)
+        self.rates = RateLimits.of(config)
         self.pool = PreparePool(Served(chat, self._settings()))
         self.is_draining = False
         self.num_requests = 0

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TypedDict
 
 import anthropic.types
 import pytest
+from pydantic import JsonValue
 
 from minimsg.errors import InvalidRequest
-from minimsg.protocol.dialect import Dialect
-from minimsg.protocol.models import model_info
+from minimsg.protocol.dialect import FEATURES, PLAIN, Dialect
+from minimsg.protocol.models import capabilities, model_info
 from minimsg.protocol.paging import PageQuery, page
 from minimsg.protocol.validation import validate
 
@@ -23,13 +25,59 @@ ITEMS: list[Item] = [{"id": "d"}, {"id": "c"}, {"id": "b"}, {"id": "a"}]
 
 
 def test_the_official_types_find_every_field_of_a_model() -> None:
-    info = model_info("tiny", datetime(2026, 11, 29, tzinfo=UTC), max_context=512)
+    info = model_info("tiny", datetime(2026, 11, 29, tzinfo=UTC), 512, PLAIN)
     read = anthropic.types.ModelInfo.model_validate(info, strict=False)
     assert set(anthropic.types.ModelInfo.model_fields) == set(info)
     assert read.capabilities is not None
     assert set(info["capabilities"]) == set(type(read.capabilities).model_fields)
     assert read.created_at == datetime(2026, 11, 29, tzinfo=UTC)
     assert read.max_input_tokens == 512
+
+
+def supported(dialect: Dialect) -> set[str]:
+    """The paths of what is supported."""
+
+    def walk(tree: JsonValue, path: str) -> Iterator[str]:
+        assert isinstance(tree, dict)
+        for name, value in tree.items():
+            if name == "supported":
+                assert isinstance(value, bool)
+                yield from [path] if value else []
+            else:
+                yield from walk(value, f"{path}.{name}".lstrip("."))
+
+    return set(walk(capabilities(dialect), ""))
+
+
+CONTEXT = {
+    "context_management",
+    "context_management.clear_thinking_20251015",
+    "context_management.clear_tool_uses_20250919",
+}
+THINKING = {"thinking", "thinking.types.enabled", "thinking.types.between_tools"}
+ALWAYS = {"thinking.types.disabled"}
+
+
+@pytest.mark.parametrize(
+    ("features", "names"),
+    [
+        ([], set()),
+        (["context-management"], CONTEXT),
+        (["images"], {"image_input"}),
+        (["pdfs"], {"pdf_input"}),
+        (["structured-outputs"], {"structured_outputs"}),
+        (["thinking"], THINKING),
+        (["adaptive-thinking"], set()),
+        (["thinking", "adaptive-thinking"], THINKING | {"thinking.types.adaptive"}),
+        (["effort"], set()),  # accepted, but it changes nothing
+    ],
+)
+def test_a_capability_is_said_to_be_there_exactly_when_its_feature_is(
+    features: list[str], names: set[str]
+) -> None:
+    others = frozenset(FEATURES) - set(features)
+    assert supported(Dialect(lacking=others)) == ALWAYS | names
+    assert supported(Dialect(without=others)) == ALWAYS | names
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,8 @@ async def test_the_served_model_is_listed_and_found(tiny: Running, prefix: str) 
         ("before_id=tiny", []),
         ("lifecycle[]=deprecated", []),
         ("lifecycle%5B%5D=retired&lifecycle%5B%5D=active", ["tiny"]),
+        ("lifecycle%5B%5D=deprecated&lifecycle%5B%5D=retired", []),
+        ("lifecycle=retired", ["tiny"]),  # without brackets it is another parameter
         ("unknown=1", ["tiny"]),
     ],
 )
@@ -42,7 +44,14 @@ async def test_pages_and_filters_of_models(tiny: Running, query: str, ids: list[
     assert (status, [model["id"] for model in listed["data"]]) == (200, ids)
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "after_id=unknown"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("limit=0", "limit=1001", "limit=x", "limit=", "after_id=unknown", "before_id="),
+        *("after_id=tiny&before_id=tiny", "lifecycle[]=old", "lifecycle[]="),
+        "&".join(["lifecycle[]=active"] * 4),
+    ],
+)
 async def test_a_page_that_cannot_be_is_400(tiny: Running, query: str) -> None:
     status, answer = await get(tiny, f"/v1/models?{query}")
     assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
