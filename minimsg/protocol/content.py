@@ -9,7 +9,7 @@ look at more than one block (`rules/`) nor of what a block means to the model
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetPydanticSchema
 from pydantic_core import CoreSchema, core_schema
@@ -23,10 +23,10 @@ from minimsg.protocol.wire import (
     Id,
     JsonObject,
     Name,
-    NoneIsEmpty,
     ShortText,
     Text,
     Wire,
+    or_null,
 )
 
 
@@ -98,24 +98,29 @@ def _by_type(block: type[TextBlock], handler: GetCoreSchemaHandler) -> CoreSchem
 OnlyText = Annotated[TextBlock, GetPydanticSchema(_by_type)]
 
 
-def as_blocks(value: object) -> object:
-    """A string is short for one text block, and an empty one for no block."""
+def or_text(kind: Any) -> BeforeValidator:
+    """For a list of blocks, `kind`: a string is short for one text block."""
+    return BeforeValidator(_text_as_block, json_schema_input_type=str | kind)
+
+
+def _text_as_block(value: object) -> object:
+    """An empty string is no block."""
     if isinstance(value, str):
         return [{"type": "text", "text": value}] if value else []
     return value
 
 
-Blocks = BeforeValidator(as_blocks)
 Many = Field(max_length=LIMITS.blocks_per_message)
+
+
+SourceBlocks = Annotated[list[Annotated[TextBlock | ImageBlock, Field(discriminator="type")]], Many]
 
 
 class ContentSource(Wire):
     """A document as blocks; each can be cited."""
 
     type: Literal["content"]
-    content: Annotated[
-        list[Annotated[TextBlock | ImageBlock, Field(discriminator="type")]], Many, Blocks
-    ]
+    content: Annotated[SourceBlocks, or_text(SourceBlocks)]
 
 
 class DocumentBlock(CacheMark):
@@ -193,12 +198,17 @@ ResultBlock = Annotated[
 ]
 
 
+ResultBlocks = Annotated[list[ResultBlock], Many]
+
+
 class ToolResultBlock(CacheMark):
     """What came of a call."""
 
     type: Literal["tool_result"]
     tool_use_id: Id
-    content: Annotated[list[ResultBlock], Many, Blocks, NoneIsEmpty] = Field(default_factory=list)
+    content: Annotated[ResultBlocks, or_text(ResultBlocks), or_null(str | ResultBlocks)] = Field(
+        default_factory=list
+    )
     is_error: bool | None = None
     toolset_name: Name | None = None
 
@@ -272,5 +282,7 @@ ContentBlock = Annotated[
 ]
 """What a turn may consist of, of whatever role; which role may have what is a rule."""
 
-TurnContent = Annotated[list[ContentBlock], Many, Blocks]
-SystemText = Annotated[list[OnlyText], Many, Blocks, NoneIsEmpty]
+TurnBlocks = Annotated[list[ContentBlock], Many]
+TurnContent = Annotated[TurnBlocks, or_text(TurnBlocks)]
+SystemBlocks = Annotated[list[OnlyText], Many]
+SystemText = Annotated[SystemBlocks, or_text(SystemBlocks), or_null(str | SystemBlocks)]

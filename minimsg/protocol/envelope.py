@@ -6,7 +6,9 @@ is `server/respond.py`. Source: Messages API error page.
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from minimsg.errors import RequestError
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from minimsg.limits import LIMITS
-from minimsg.protocol.wire import Count, JsonObject, Name, ShortText, Text, Wire
+from minimsg.protocol.wire import Count, JsonObject, Name, ShortText, Text, Wire, or_null
 
 Display = Literal["summarized", "omitted", "updates"]
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
@@ -191,6 +191,10 @@ class McpServer(Wire):
     url: Text
     authorization_token: Text | None = None
     tool_configuration: McpToolConfiguration | None = None
+
+
+McpServerList = Annotated[list[McpServer], Field(max_length=LIMITS.mcp_servers)]
+McpServers = Annotated[McpServerList, or_null(McpServerList)]
 
 
 class Fallback(Wire):

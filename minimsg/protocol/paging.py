@@ -7,9 +7,10 @@ items are. Source: Messages API reference, pagination.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Generic, Self, TypedDict, TypeVar
+from typing import Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
+from typing_extensions import TypedDict
 
 from minimsg.errors import InvalidRequest
 from minimsg.limits import LIMITS

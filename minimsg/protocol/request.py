@@ -24,7 +24,7 @@ from minimsg.protocol.options import (
     Diagnostics,
     Fallback,
     JsonSchemaFormat,
-    McpServer,
+    McpServers,
     Metadata,
     OutputConfig,
     Thinking,
@@ -33,7 +33,7 @@ from minimsg.protocol.options import (
 from minimsg.protocol.rules import check_prompt, check_reply
 from minimsg.protocol.tools import ToolChoice, Tools
 from minimsg.protocol.validation import validate
-from minimsg.protocol.wire import CacheMark, JsonObject, Name, NoneIsEmpty, ShortText, Text, Wire
+from minimsg.protocol.wire import CacheMark, JsonObject, Name, ShortText, Text, Wire, or_null
 
 
 class InputMessage(Wire):
@@ -59,9 +59,7 @@ class PromptRequest(CacheMark):
     speed: Literal["standard", "fast"] | None = None
     context_management: ContextManagement | None = None
     compaction: Compaction | None = None
-    mcp_servers: Annotated[list[McpServer], Field(max_length=LIMITS.mcp_servers), NoneIsEmpty] = (
-        Field(default_factory=list)
-    )
+    mcp_servers: McpServers = Field(default_factory=list)
     billing_policy: BillingPolicy | None = None
     thread: JsonObject | None = None  # known so that it is refused and never ignored
     chat_template_kwargs: JsonObject = Field(default_factory=dict)  # extension
@@ -85,15 +83,14 @@ class CountTokensRequest(PromptRequest):
 
 
 StopSequence = Annotated[str, Field(max_length=LIMITS.stop_sequence_chars)]
+StopSequences = Annotated[list[StopSequence], Field(max_length=LIMITS.stop_sequences)]
 
 
 class MessagesRequest(PromptRequest):
     """The body of POST /v1/messages. `None` means absent: the server's default holds."""
 
     max_tokens: int | None = Field(default=None, ge=0)
-    stop_sequences: Annotated[
-        list[StopSequence], Field(max_length=LIMITS.stop_sequences), NoneIsEmpty
-    ] = Field(default_factory=list)
+    stop_sequences: Annotated[StopSequences, or_null(StopSequences)] = Field(default_factory=list)
     stream: bool = False
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, ge=0, le=1)

@@ -19,10 +19,10 @@ from minimsg.protocol.wire import (
     Count,
     JsonObject,
     Name,
-    NoneIsEmpty,
     ShortText,
     Text,
     Wire,
+    or_null,
 )
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
@@ -220,7 +220,8 @@ Tool = Annotated[
     Field(discriminator="type"),
     BeforeValidator(_custom_is_said),
 ]
-Tools = Annotated[list[Tool], Field(max_length=LIMITS.tools), NoneIsEmpty]
+ToolList = Annotated[list[Tool], Field(max_length=LIMITS.tools)]
+Tools = Annotated[ToolList, or_null(ToolList)]
 
 
 class AutoChoice(Wire):

@@ -5,7 +5,7 @@ Knows pydantic and bounds; nothing of what an object means. Next: `content.py`.
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
@@ -36,8 +36,12 @@ class CacheMark(Wire):
     cache_control: CacheControl | None = None
 
 
-def none_is_empty(value: object) -> object:
-    """null as an empty list."""
+def or_null(kind: Any) -> BeforeValidator:
+    """For a list of type `kind`: null stands for an empty one."""
+    return BeforeValidator(_null_as_empty, json_schema_input_type=kind | None)
+
+
+def _null_as_empty(value: object) -> object:
     return [] if value is None else value
 
 
@@ -48,4 +52,3 @@ Count = Annotated[int, Field(ge=0, le=LIMITS.count)]
 
 ID_PATTERN: Final = r"^[a-zA-Z0-9_-]+$"
 Id = Annotated[str, Field(max_length=LIMITS.id_chars, pattern=ID_PATTERN)]
-NoneIsEmpty = BeforeValidator(none_is_empty)
