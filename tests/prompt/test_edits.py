@@ -160,9 +160,19 @@ def test_an_edit_that_would_clear_too_little_is_not_made() -> None:
 
 
 def test_results_shorter_than_the_placeholder_stay() -> None:
-    after = edited(tool_loop("a", result="ok"), clear_tools(keep=uses(0)))
-    assert after.applied == []
-    assert results(after.turns) == ["0: ok"]
+    for at_least in (tokens(0), tokens(1)):
+        edit = clear_tools(keep=uses(0), clear_at_least=at_least)
+        after = edited(tool_loop("a", result="ok"), edit)
+        assert after.applied == []
+        assert results(after.turns) == ["0: ok"]
+
+
+def test_an_empty_result_has_nothing_to_clear() -> None:
+    messages = tool_loop("a", "a")
+    messages[2]["content"] = [{"type": "tool_result", "tool_use_id": "use_0"}]
+    after = edited(messages, clear_tools(keep=uses(0)))
+    assert [edit.get("cleared_tool_uses") for edit in after.applied] == [1]
+    assert results(after.turns) == ["", CLEARED_RESULT]
 
 
 def test_the_prompt_is_counted_only_if_something_could_be_cleared() -> None:
@@ -236,6 +246,7 @@ def test_a_turn_of_nothing_but_thinking_goes_and_its_neighbours_become_one() -> 
         ("assistant", ["third", "Three."]),
         ("user", ["Four?"]),
     ]
+    assert [turn.index for turn in after.turns] == [2, 3, 4]
     assert [placed.path for placed in after.turns[0].blocks] == [
         "messages.0.content.0",
         "messages.2.content.0",
