@@ -68,7 +68,7 @@ async def start(model_folder: Callable[[str], Path]) -> AsyncIterator[Start]:
             await web.SockSite(runner, listening_socket()).start()
             session = await stack.enter_async_context(aiohttp.ClientSession())
             host, port = runner.addresses[0]
-            return Running(f"http://{host}:{port}", runner.app[SERVER], session)
+            return Running(f"http://{host}:{port}", runner.app[SERVER], session, runner.app)
 
         yield start_one
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import aiohttp
 import psutil
+from aiohttp import web
 from pydantic import JsonValue
 
 from minimsg.protocol.grammar import check
@@ -58,6 +59,7 @@ class Running:
     url: str
     server: Server
     session: aiohttp.ClientSession
+    app: web.Application
 
     async def post(
         self, body: object, path: str = "/v1/messages", status: int = 200
