@@ -35,6 +35,7 @@ ERRORS: Final = {
     404: "No such model.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
+    415: "The body is not JSON by its headers.",
     429: "More than a minute's requests or tokens.",
     500: "The server's fault.",
     501: "The model cannot chat.",
@@ -43,6 +44,7 @@ ERRORS: Final = {
 TEXT: Final = {"type": "string"}
 HEADERS: Final = ("anthropic-version", "anthropic-beta")
 REFUSALS: Final = (400, 401, 403, 429)
+BODY_REFUSALS: Final = (*REFUSALS, 404, 408, 413, 415, 500, 501, 529)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ OPERATIONS: Final = (
         answers=Message,
         body=MessagesRequest,
         streams=Event,
-        errors=(*REFUSALS, 404, 408, 413, 500, 501, 529),
+        errors=BODY_REFUSALS,
     ),
     Operation(
         "count_tokens",
@@ -78,7 +80,7 @@ OPERATIONS: Final = (
         "Tell how long the prompt of a request is.",
         answers=TokenCount,
         body=CountTokensRequest,
-        errors=(*REFUSALS, 404, 408, 413, 500, 501, 529),
+        errors=BODY_REFUSALS,
     ),
     Operation(
         "list_models",

@@ -64,7 +64,7 @@ class _ClientTool(_Tool):
 class CustomTool(_ClientTool):
     """A tool of the client's own. No `type`, or null, means this kind."""
 
-    type: Literal["custom"]
+    type: Literal["custom", None] = "custom"
     name: ToolName
     description: Text | None = None
     input_schema: JsonObject

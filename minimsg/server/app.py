@@ -23,13 +23,15 @@ from minimsg.errors import ConfigError
 from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 from minimsg.server.auth import KEYS, authenticate, open_keys
+from minimsg.server.connections import Runner
 from minimsg.server.count_tokens import count_tokens
-from minimsg.server.health import describe, health, live, ready
+from minimsg.server.describe import describe, describe_api
+from minimsg.server.health import health, live, ready
 from minimsg.server.messages import create_message
 from minimsg.server.middleware import add_headers, expect, observe
 from minimsg.server.models import get_model, list_models
 from minimsg.server.origin import ALLOWED, AllowList, guard
-from minimsg.server.ratelimit import RATES, RateLimits, limit_requests
+from minimsg.server.ratelimit import RATES, limit_requests
 from minimsg.server.state import SERVER, Server
 from minimsg.server.traces import WithoutMessages
 
@@ -40,6 +42,7 @@ http_logger.addFilter(WithoutMessages())
 get, post = partial(web.get, expect_handler=expect), partial(web.post, expect_handler=expect)
 ROUTES: Final = [
     get("/", describe),
+    get("/openapi.json", describe_api),
     *(post(f"{prefix}/messages", create_message) for prefix in ("/v1", "")),
     *(post(f"{prefix}/messages/count_tokens", count_tokens) for prefix in ("/v1", "")),
     *(get(f"{prefix}/models", list_models) for prefix in ("/v1", "")),
@@ -51,7 +54,6 @@ ROUTES: Final = [
 
 EXIT_OK, EXIT_ENGINE, EXIT_INTERRUPTED = 0, 70, 130
 FAREWELL_S: Final = 2.0  # to send an error to every stream that is cut
-IDLE_S: Final = 75.0  # that a connection may stay open between two requests
 
 
 def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web.Application:
@@ -66,7 +68,7 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
     app[SERVER] = Server(chat, worker, config)
     app[ALLOWED] = AllowList.of(config)
     app[KEYS] = open_keys(config)
-    app[RATES] = RateLimits.of(config)
+    app[RATES] = app[SERVER].rates
     app.add_routes(ROUTES)
     app.on_response_prepare.append(add_headers)
     app.on_shutdown.append(_cut_replies)
@@ -76,12 +78,11 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
 
 def make_runner(app: web.Application) -> web.AppRunner:
     """The application behind aiohttp's server, set up as the handlers expect it."""
-    return web.AppRunner(
+    return Runner(
         app,
-        handler_cancellation=True,  # leaving ends the handler; half-closing is leaving
+        handler_cancellation=True,  # leaving ends the handler
         auto_decompress=False,  # `body.py` does, and counts
         logger=http_logger,
-        keepalive_timeout=IDLE_S,
         access_log=None,  # `middleware.py` has its own
         shutdown_timeout=FAREWELL_S,
     )

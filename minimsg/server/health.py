@@ -1,4 +1,4 @@
-"""GET /health, /health/live, /health/ready, and / : is it up, and what is it.
+"""GET /health, /health/live, /health/ready: is it up.
 
 Live: the engine thread runs and its heartbeat is fresh (a dead engine is never 200).
 Ready: live and not shutting down. /health answers with both and with the engine's own
@@ -11,7 +11,6 @@ from dataclasses import asdict
 
 from aiohttp import web
 
-from minimsg import __version__
 from minimsg.server.respond import json_response
 from minimsg.server.state import SERVER
 
@@ -39,16 +38,3 @@ async def ready(request: web.Request) -> web.Response:
     """200 while new requests are taken, else 503: send them elsewhere."""
     is_ready = request.app[SERVER].is_ready
     return json_response({"ready": is_ready}, status=200 if is_ready else 503)
-
-
-async def describe(request: web.Request) -> web.Response:
-    """What answers here, for people with a browser and clients that probe with HEAD."""
-    routes = [
-        f"{route.method} {route.resource.canonical}"
-        for route in request.app.router.routes()
-        if route.resource is not None and route.method != "HEAD"
-    ]
-    name = request.app[SERVER].chat.name
-    return json_response(
-        {"name": "minimsg", "version": __version__, "model": name, "routes": routes}
-    )
