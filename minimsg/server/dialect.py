@@ -26,12 +26,16 @@ MAX_SHOWN_CHARS: Final = 100  # of a header's value that an error quotes
 
 def dialect_of(request: web.Request) -> Dialect:
     """How to read `request`. Raises InvalidRequest."""
-    config = request.app[SERVER].config
+    return from_headers(request.headers, request.app[SERVER].config)
+
+
+def from_headers(headers: CIMultiDictProxy[str], config: ServerConfig) -> Dialect:
+    """How a server with `config` reads a request with `headers`. Raises InvalidRequest."""
     is_strict = config.profile == "strict"
     return Dialect(
         profile="strict" if is_strict else "compat",
-        version=_version(request.headers, is_strict),
-        betas=_betas(request.headers, is_strict),
+        version=_version(headers, is_strict),
+        betas=_betas(headers, is_strict),
         lacking=UNBUILT,
         without=frozenset(config.without),
     )
