@@ -11,6 +11,7 @@
     │   ├── RequestTooLarge          413 request_too_large
     │   ├── UnsupportedMediaType     415 invalid_request_error
     │   ├── RateLimited              429 rate_limit_error
+    │   ├── HeadersTooLarge          431 invalid_request_error
     │   ├── InternalError            500 api_error
     │   ├── NotImplementedHere       501 api_error
     │   └── Overloaded               529 overloaded_error
@@ -135,6 +136,13 @@ class RateLimited(RequestError):
 
     status = 429
     type = "rate_limit_error"
+
+
+class HeadersTooLarge(RequestError):
+    """431: a header or the request line is longer than `limits.py` allows."""
+
+    status = 431
+    type = "invalid_request_error"
 
 
 class InternalError(RequestError):

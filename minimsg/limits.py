@@ -18,6 +18,10 @@ class Limits:
 
     body_bytes: int = 32 * MIB  # API: Messages and count_tokens; over it 413
     inline_body_bytes: int = 64 * 1024  # larger bodies are prepared in a worker process
+    header_line_bytes: int = 8_190  # the request line too; aiohttp's default, as nginx's
+    headers: int = 128  # and trailers
+    header_timeout_s: float = 10.0  # from the first byte of a request to its empty line
+    idle_timeout_s: float = 70.0  # between requests; proxies that wait 60 s close first
     faults: int = 1_000  # unknown fields and errors of one request that are looked at
     prepare_timeout_s: float = 30.0  # validating, rendering and tokenizing one body
     body_timeout_s: float = 30.0  # a client that sends its body slower is answered 408

@@ -12,6 +12,7 @@ import zlib
 from typing import Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from minimsg.errors import (
     InvalidRequest,
@@ -91,7 +92,7 @@ async def _read(request: web.Request) -> bytes:
             body += data
             if len(body) > LIMITS.body_bytes:
                 raise _too_large()
-    except web.RequestPayloadError:
+    except (web.RequestPayloadError, HttpProcessingError):  # the second from aiohttp's own Python
         raise InvalidRequest("", "The request body is not valid HTTP.") from None
     return bytes(body)
 

@@ -18,6 +18,7 @@ from aiohttp import web
 from minimsg.protocol.envelope import envelope
 from minimsg.protocol.events import PING, Event
 from minimsg.protocol.sse import encode
+from minimsg.server.connections import FILLER
 from minimsg.server.respond import as_request_error
 from minimsg.server.state import REQUEST_ID, SERVER
 
@@ -26,6 +27,7 @@ HEADERS: Final = {
     "cache-control": "no-cache",
     "x-accel-buffering": "no",  # or nginx collects the whole reply first
 }
+COMMENT: Final = b"3\r\n:\n\n\r\n"  # a chunk with a line that is no event
 
 
 async def stream_response(
@@ -38,8 +40,10 @@ async def stream_response(
     writer = EventWriter(request, response)
     watching = asyncio.create_task(writer.watch())
     try:
+        request[FILLER] = COMMENT
         await writer.write(first)
         await _write_rest(writer, events, request[REQUEST_ID])
+        request[FILLER] = b""
         await writer.close()
     finally:
         watching.cancel()

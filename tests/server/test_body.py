@@ -150,36 +150,3 @@ async def test_another_charset_than_utf8_is_refused(scripted: Running) -> None:
     assert answer["error"]["details"] == {"error_code": "unsupported_charset"}
     status, _ = await send(scripted, BODY, content_type="application/json; charset=UTF-8")
     assert status == 200
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
-        b"Transfer-Encoding: chunked\r\n\r\n{}",
-        b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n{}",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 9_000 + b"\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-        b"SSH-2.0-OpenSSH_9.6\r\n",
-    ],
-    ids=["two lengths", "unknown transfer", "long header", "TLS", "SSH"],
-)
-async def test_what_is_not_http_is_refused_and_the_connection_closed(
-    scripted: Running, data: bytes
-) -> None:
-    answer = await raw(scripted, data, until_closed=True)
-    assert answer[:12] in (b"HTTP/1.0 400", b"HTTP/1.1 400", b"")
-    await scripted.post(ask(PLAIN))  # and the next client is served
-
-
-async def test_a_broken_chunk_is_400_and_not_quoted_in_the_log(
-    scripted: Running, caplog: pytest.LogCaptureFixture
-) -> None:
-    head = (
-        b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        b"Transfer-Encoding: chunked\r\n\r\n6\r\nsecretXX"
-    )
-    answer = await raw(scripted, head)
-    assert answer[9:12] == b"400"
-    assert "BadHttpMessage" in caplog.text
-    assert "secret" not in caplog.text
