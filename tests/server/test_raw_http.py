@@ -1,0 +1,117 @@
+"""Bytes that are no request, or hardly one: answered in the envelope, logged in a line, closed.
+
+`UNREADABLE` is what aiohttp itself refuses, with either of its parsers.
+"""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+
+import pytest
+from aiohttp import http_parser, web_protocol
+
+from .raw import POST, Answer, read_answer, say
+from .running import Running
+
+HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03secret"  # how TLS begins
+
+
+def head(*lines: str, body: str = "{}") -> bytes:
+    """A POST with these headers; each input has a word that must not come back."""
+    return (
+        POST + "".join(f"{line}\r\n" for line in ("X: secret", *lines)) + "\r\n" + body
+    ).encode()
+
+
+CHUNKED = head("Transfer-Encoding: chunked", body="")
+UNREADABLE: dict[str, tuple[bytes, int]] = {
+    "a length and a coding": (head("Content-Length: 2", "Transfer-Encoding: chunked"), 400),
+    "two lengths": (head("Content-Length: 2", "Content-Length: 2"), 400),
+    "two other lengths": (head("Content-Length: 2", "Content-Length: 3"), 400),
+    "a length with a sign": (head("Content-Length: +2"), 400),
+    "a length below zero": (head("Content-Length: -2"), 400),
+    "an unknown coding": (head("Transfer-Encoding: xchunked"), 400),
+    "chunked twice": (head("Transfer-Encoding: chunked, chunked"), 400),
+    "gzip and chunked": (head("Transfer-Encoding: gzip, chunked"), 400),
+    "chunked with a Kelvin sign": (head("Transfer-Encoding: chun\u212aed"), 400),
+    "two hosts": (head("Host: secret", "Content-Length: 2"), 400),
+    "no host": (b"GET /secret HTTP/1.1\r\n\r\n", 400),
+    "a long header": (head("Y: " + "secret" * 1_500), 431),
+    "a long name of a header": (head("secret" * 1_500 + ": x"), 431),
+    "a long request line": (b"GET /" + b"secret" * 1_500 + b" HTTP/1.1\r\n", 431),
+    "200 headers": (head(*(f"X-{number}: x" for number in range(200))), 400),
+    "a bare line feed": (b"GET /secret HTTP/1.1\nHost: localhost\n\n", 400),
+    "an escape sequence": (head("Y: \x1b[31msecret"), 400),
+    "a zero byte": (head("Y: \x00secret"), 400),
+    "a space before the colon": (head("Y : secret"), 400),
+    "a folded header": (head("Y: a", " secret"), 400),
+    "an old websocket": (head("Sec-WebSocket-Key1: secret"), 400),
+    "TLS": (HELLO, 400),
+    "SSH": (b"SSH-2.0-OpenSSH_9.6secret\r\n", 400),
+    "HTTP/0.9": (b"GET /secret\r\n\r\n", 400),
+    "HTTP/1.7": (b"GET /secret HTTP/1.7\r\nHost: localhost\r\n\r\n", 400),
+    "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nsecret", 400),
+    "noise": (Random(1).randbytes(2_000) + b"secret\r\n\r\n", 400),
+    "a broken chunk": (CHUNKED + b"6\r\nsecretXX", 400),
+    "a chunk of no length": (CHUNKED + b"secret\r\n", 400),
+    "100,000 trailers": (CHUNKED + b"2\r\n{}\r\n0\r\n" + b"x: secret\r\n" * 100_000 + b"\r\n", 400),
+}
+
+
+@pytest.fixture(params=[http_parser.HttpRequestParser, http_parser.HttpRequestParserPy])
+def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """aiohttp's parser: the one that is used where it could be compiled, and the other."""
+    monkeypatch.setattr(web_protocol, "HttpRequestParser", request.param)
+
+
+def check_refusal(answer: Answer, status: int) -> None:
+    """The API's envelope, once, over HTTP/1.1, and nothing of what was sent."""
+    assert (answer.version, answer.status) == ("HTTP/1.1", status)
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["request-id"] == answer.json["request_id"]
+    assert answer.headers["request-id"].startswith("req_")
+    assert answer.headers["server"].startswith("minimsg/")
+    assert set(answer.json) == {"type", "error", "request_id"}
+    assert answer.json["error"]["type"] == "invalid_request_error"
+    assert b"secret" not in answer.body
+    assert answer.rest == b""
+
+
+def check_log(caplog: pytest.LogCaptureFixture, answer: Answer) -> None:
+    """One line about it, without a byte of the client's and without a traceback."""
+    request_id = answer.headers["request-id"]
+    lines = [line for line in caplog.text.splitlines() if request_id in line]
+    assert len(lines) == 1
+    assert f" {answer.status}" in lines[0]
+    assert lines[0].isprintable()
+    assert "secret" not in caplog.text
+    assert "Traceback" not in caplog.text
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+async def test_what_is_no_request_is_refused_while_a_stream_goes_on(
+    watched: Running, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    data, status = UNREADABLE[name]
+    answer = read_answer(await say(watched, data))
+    check_refusal(answer, status)
+    check_log(caplog, answer)
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize("num_parts", [1, 2])
+async def test_both_parsers_refuse_it_whole_and_in_pieces(
+    scripted: Running, caplog: pytest.LogCaptureFixture, num_parts: int
+) -> None:
+    caplog.set_level("INFO")
+    for name, (data, status) in UNREADABLE.items():
+        middle = len(CHUNKED) if data.startswith(CHUNKED) else len(data) // 2
+        ended = data + b"\r\n\r\n"  # the parser in Python looks at whole heads only
+        parts = (ended,) if num_parts == 1 else (ended[:middle], ended[middle:])
+        answer = read_answer(await say(scripted, *parts, pause_s=0.02))
+        print(name)  # shown if the next line fails
+        check_refusal(answer, status)
+        check_log(caplog, answer)
