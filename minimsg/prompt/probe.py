@@ -1,27 +1,32 @@
 """What a chat template can do and how it ends a turn, found by rendering small conversations.
 
 Templates do not say whether they take a system turn, or text as a string or as blocks,
-or what they write after a reply. They are asked once, at load, so that a template that
-cannot work stops the server there and not the first request. Knows `ChatTemplate` and
-roles; the answers are used in `render.py` and `chat.py`.
+or tools, or what they write after a reply. They are asked once, at load, so that a
+template that cannot work stops the server there and not the first request; and they are
+asked by what they show, never by a name. Each trait is a few conversations of words that
+no template writes by itself: it holds if every word comes out, in order.
+
+Knows `ChatTemplate` and roles. What is asked about tools is in `probe_tools.py`; the
+answers are used in `fitting.py` and `chat.py`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from minimsg.errors import TemplateError
-from minimsg.prompt.marks import Marks, Piece, Role
-from minimsg.prompt.template import ChatTemplate, Message
+from minimsg.prompt.marks import Marks, Piece
+from minimsg.prompt.probe_tools import ToolForm, called, find_tool_form, shows_late_system
+from minimsg.prompt.template import ChatTemplate
+from minimsg.prompt.trial import Trial, said
 
 log = logging.getLogger(__name__)
 
 LONG_TURNS: Final = 500  # a long conversation, as agents have them
-_WORDS: Final = ("Pelican", "Marmot", "Ibex")  # what no template writes on its own
 
 
 @dataclass(frozen=True)
@@ -32,67 +37,86 @@ class Traits:
     takes_text: bool  # content as a string
     takes_blocks: bool  # content as [{"type": "text", "text": ...}, ...]
     turn_end: str | None  # a control string
+    takes_late_system: bool = False  # a system turn stays where it is
+    takes_any_start: bool = False  # the first turn need not be the user's
+    takes_runs: bool = False  # a role may come twice in a row
+    takes_reasoning: bool = False  # `reasoning_content` is shown, if only in the last turn
+    tools: ToolForm | None = None  # None: tools are told in text, in Hermes form
+
+    @property
+    def tool_format(self) -> str:
+        """The form in which the model writes calls: a name in `parsing/formats.py`."""
+        return self.tools.format if self.tools else "hermes"
 
 
 def probe(template: ChatTemplate, controls: Collection[str]) -> Traits:
     """The traits of `template`. Raises TemplateError if it cannot render a conversation."""
-    system, user, reply = _WORDS
-    takes_text, takes_blocks = _content_forms(template, user)
-
-    def turn(role: str, text: str) -> Message:
-        return _turn(role, text if takes_text else [_block(text)])
-
-    ask = turn("user", user)
-    exchange = [ask, turn("assistant", reply), ask]
-    _check_long(template, exchange)
-    _compare_controls(template, exchange, controls)
-    try:
-        with_system = _rendered(template, [turn("system", system), ask])
-    except TemplateError:
-        with_system = ""
+    takes_text, takes_blocks = _content_forms(template)
+    trial = Trial(template, takes_text=takes_text)
+    exchange = [said("user", "Pelican"), said("assistant", "Marmot"), said("user", "Ibex")]
+    trial.text([*exchange[:2] * (LONG_TURNS // 2), exchange[2]])
+    _compare_controls(template, trial.filled(exchange), controls)
+    takes_system = trial.shows([said("system", "Egret"), said("user", "Ibex")])
+    takes_runs = _takes_runs(trial)
+    tools = find_tool_form(trial, takes_runs=takes_runs)
     return Traits(
-        takes_system=system in with_system and user in with_system,
+        takes_system=takes_system,
         takes_text=takes_text,
         takes_blocks=takes_blocks,
-        turn_end=_turn_end(template, exchange, reply),
+        turn_end=_turn_end(template, trial.filled(exchange), "Marmot"),
+        takes_late_system=takes_system and shows_late_system(trial, has_tools=bool(tools)),
+        takes_any_start=_takes_any_start(trial, takes_system=takes_system),
+        takes_runs=takes_runs,
+        takes_reasoning=_takes_reasoning(trial, has_tools=bool(tools)),
+        tools=tools,
     )
 
 
-def _content_forms(template: ChatTemplate, word: str) -> tuple[bool, bool]:
+def _content_forms(template: ChatTemplate) -> tuple[bool, bool]:
     """Whether content may be a string, and whether it may be a list of blocks."""
-    as_text, as_blocks, why = "", "", "it leaves out what the user says"
-    try:
-        as_blocks = _rendered(template, [_turn("user", [_block(word)])])
-    except TemplateError as error:
-        why = f"{error}"
-    try:
-        as_text = _rendered(template, [_turn("user", word)])
-    except TemplateError as error:
-        why = f"{error}"
-    if word not in as_text + as_blocks:
-        raise TemplateError(why)
-    takes_text = word in as_text
-    return takes_text, word in as_blocks and (as_blocks == as_text or not takes_text)
+    as_text, as_blocks = Trial(template, takes_text=True), Trial(template, takes_text=False)
+    ask = [said("user", "Ibex")]
+    takes_text, takes_blocks = as_text.shows(ask), as_blocks.shows(ask)
+    if not (takes_text or takes_blocks):
+        as_text.text(ask)  # says why
+        raise TemplateError("it leaves out what the user says")
+    exchange = [*ask, said("assistant", "Marmot"), *ask]
+    conversations = [exchange, [said("system", "Egret"), *exchange]]
+    are_alike = all(as_text.attempt(c) == as_blocks.attempt(c) for c in conversations)
+    return takes_text, takes_blocks and (are_alike or not takes_text)
 
 
-def _turn(role: str, content: object) -> Message:
-    return {"role": Role(role), "content": content}
+def _takes_runs(trial: Trial) -> bool:
+    return trial.shows(
+        [
+            said("user", "Pelican"),
+            said("user", "Ibex"),
+            said("assistant", "Marmot"),
+            said("assistant", "Egret"),
+            said("user", "Heron"),
+        ]
+    )
 
 
-def _block(text: str) -> dict[str, str]:
-    return {"type": "text", "text": text}
+def _takes_any_start(trial: Trial, *, takes_system: bool) -> bool:
+    starts = [[said("assistant", "Marmot"), said("user", "Ibex")]]
+    if takes_system:
+        starts += [[said("system", "Egret")], [said("system", "Egret"), *starts[0]]]
+    return all(trial.shows(start) for start in starts)
 
 
-def _rendered(template: ChatTemplate, messages: Sequence[Message]) -> str:
-    return template.render(messages, add_generation_prompt=True, enable_thinking=False)
+def _takes_reasoning(trial: Trial, *, has_tools: bool) -> bool:
+    ask = said("user", "Ibex")
+    conversations = [[ask, said("assistant", "Marmot", reasoning_content="Osprey"), ask]]
+    if has_tools:
+        call = called("Marmot", reasoning_content="Osprey")
+        conversations.append([ask, call, said("tool", "Heron")])
+    return any("Osprey" in trial.attempt(messages) for messages in conversations)
 
 
-def _check_long(template: ChatTemplate, exchange: list[Message]) -> None:
-    messages = [*exchange[:2] * (LONG_TURNS // 2), exchange[2]]
-    _rendered(template, messages)
-
-
-def _turn_end(template: ChatTemplate, exchange: list[Message], reply: str) -> str | None:
+def _turn_end(
+    template: ChatTemplate, exchange: Sequence[Mapping[str, object]], reply: str
+) -> str | None:
     """The control token that follows the reply, with at most white space between."""
     pieces = template.render_pieces(exchange, add_generation_prompt=True, enable_thinking=False)
     for piece, following in pairwise(pieces):
@@ -102,12 +126,13 @@ def _turn_end(template: ChatTemplate, exchange: list[Message], reply: str) -> st
 
 
 def _compare_controls(
-    template: ChatTemplate, exchange: list[Message], controls: Collection[str]
+    template: ChatTemplate, exchange: Sequence[Mapping[str, object]], controls: Collection[str]
 ) -> None:
     """Say so if the template puts control tokens together in a way that is not followed."""
     marks = Marks(controls)
     pieces = template.render_pieces(exchange, add_generation_prompt=True, enable_thinking=False)
-    whole = marks.split(marks.mark(_rendered(template, exchange)))
+    text = template.render(exchange, add_generation_prompt=True, enable_thinking=False)
+    whole = marks.split(marks.mark(text))
     if unmarked := _controls(whole)[len(_controls(pieces)) :]:
         log.warning(
             "The chat template composes control tokens such as %r from parts; "

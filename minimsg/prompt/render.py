@@ -1,37 +1,52 @@
 """A request as the ids that the model reads.
 
-    request -> messages of the template -> pieces -> ids, then the assistant prefix
+    request -> turns -> conversation -> messages of the template -> pieces -> ids, then
+    the assistant prefix
 
 Rules, all of which hold for `count_tokens` too, since it comes through here:
 
 - Text blocks of a turn, and of the system prompt, are joined by a line break, unless the
-  template takes blocks.
-- A template that refuses or ignores a system turn gets the system text at the start of
-  the first user turn, followed by an empty line.
+  template takes blocks. System turns in front of all others join the system prompt.
+- The first block of the system prompt is left out if it is a client's billing text,
+  which differs from request to request (profile `strict` keeps it).
+- What a template cannot take gets another form: `fitting.py` says which.
 - A final assistant turn is the `assistant_prefix`: the prompt is rendered up to where the
   model would begin, and the prefix is encoded on its own after it, as if the model had
   just generated it.
-- The template's variables are fixed here (`enable_thinking` is False); none comes from a
-  request.
+- Variables of the template are those that the request may set, and `enable_thinking`,
+  which is False unless the request says otherwise.
+- Whatever is not rendered is listed by its path in `Prompt.left_out`.
 
 What a user writes is never a control token: `marks.py` says why. Knows requests and
-`ChatModel`; next: `template.py`, `encode.py`.
+`ChatModel`; next: `conversation.py`, `template.py`, `encode.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from minimsg.errors import InvalidRequest, NotImplementedHere, TemplateError
 from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.conversation import (
+    Conversation,
+    Entry,
+    after_compaction,
+    conversation_of,
+    standing,
+)
 from minimsg.prompt.encode import encode_pieces, fewest_tokens
-from minimsg.prompt.marks import SURROGATE, Piece, Role
-from minimsg.prompt.probe import Traits
-from minimsg.prompt.template import Message
-from minimsg.protocol.content import TextBlock
+from minimsg.prompt.fitting import fit, message_of
+from minimsg.prompt.marks import SURROGATE, Piece
+from minimsg.prompt.template import ChatTemplate, Message
+from minimsg.prompt.tools import Function, toolbox_of
+from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import PromptRequest
-from minimsg.protocol.turns import Turn, turns_of
+from minimsg.protocol.turns import Placed, Turn, turns_of
+
+BILLING_HEADER: Final = "x-anthropic-billing-header:"
 
 
 @dataclass(frozen=True)
@@ -40,23 +55,54 @@ class Prompt:
 
     ids: list[int]
     continues: bool = False
+    left_out: list[str] = field(default_factory=list)  # paths of what is not rendered
 
 
-def render(request: PromptRequest, chat: ChatModel) -> Prompt:
+@dataclass(frozen=True)
+class Reading:
+    """A request as its template reads it, before it becomes ids."""
+
+    entries: list[Entry]  # as the template took them
+    functions: list[Function]
+    pieces: list[Piece]  # up to where the model would begin
+    prefix: str
+    left_out: list[str]
+
+
+def render(request: PromptRequest, chat: ChatModel, dialect: Dialect = Dialect()) -> Prompt:  # noqa: B008  # frozen
     """`request` as ids. Raises InvalidRequest, or NotImplementedHere without a template."""
+    turns = after_compaction(turns_of(standing(request.messages)))
+    return encoded(read_turns(request, turns, chat, dialect), chat)
+
+
+def read_turns(
+    request: PromptRequest, turns: Sequence[Turn], chat: ChatModel, dialect: Dialect
+) -> Reading:
+    """`request` with these `turns` for its messages. Raises as `render` does."""
     if chat.template is None or chat.traits is None:
         raise NotImplementedHere(f"The model {chat.name} has no chat template")
-    turns, prefix = _without_prefix(turns_of(request.messages))
-    messages = _messages(request.system, turns, chat.traits)
-    try:
-        pieces = chat.template.render_pieces(
-            messages, add_generation_prompt=True, enable_thinking=False
-        )
-    except TemplateError as error:
-        raise InvalidRequest("messages", f"{error}") from error
-    _refuse_absurd(pieces, chat)
-    ids = encode_pieces(pieces, chat.tokenizer)
-    return Prompt(ids + chat.tokenizer.encode(prefix, at_start=False), continues=bool(prefix))
+    takes_reasoning = chat.traits.takes_reasoning
+    turns, last = _without_prefix([*_system_turn(request, dialect), *turns])
+    conversation = conversation_of(turns, chat.name, takes_reasoning=takes_reasoning)
+    begun = conversation_of(last, chat.name, takes_reasoning=False)
+    toolbox = toolbox_of(request)
+    entries = fit(conversation.entries, toolbox.functions, chat.traits)
+    _refuse_surrogates([*entries, *begun.entries], toolbox.functions, request)
+    messages = [message_of(entry, chat.traits) for entry in entries]
+    has_tool_form = chat.traits.tools is not None
+    tools = [function.template_form() for function in toolbox.functions] if has_tool_form else []
+    pieces = _pieces(chat.template, messages, tools or None, request)
+    left_out = [*toolbox.left_out, *_billing(request, dialect)]
+    left_out += [*conversation.left_out, *begun.left_out]
+    return Reading(entries, toolbox.functions, pieces, _prefix(begun), left_out)
+
+
+def encoded(reading: Reading, chat: ChatModel) -> Prompt:
+    """`reading` as ids. Raises InvalidRequest if they can be no prompt of `chat`."""
+    _refuse_absurd(reading.pieces, chat)
+    ids = encode_pieces(reading.pieces, chat.tokenizer)
+    ids += chat.tokenizer.encode(reading.prefix, at_start=False)
+    return Prompt(ids, continues=bool(reading.prefix), left_out=reading.left_out)
 
 
 def check_length(prompt: Prompt, max_context: int) -> None:
@@ -64,6 +110,70 @@ def check_length(prompt: Prompt, max_context: int) -> None:
     if len(prompt.ids) > max_context:
         why = f"prompt is too long: {len(prompt.ids)} tokens > {max_context} maximum"
         raise InvalidRequest("", why)
+
+
+def _billing(request: PromptRequest, dialect: Dialect) -> list[str]:
+    """The path of the client's billing text, if it is there and not for the model."""
+    is_there = request.system and request.system[0].text.startswith(BILLING_HEADER)
+    return ["system.0"] if is_there and not dialect.is_strict else []
+
+
+def _system_turn(request: PromptRequest, dialect: Dialect) -> list[Turn]:
+    billing = _billing(request, dialect)
+    placed = [Placed(f"system.{n}", block) for n, block in enumerate(request.system)]
+    blocks = [block for block in placed if block.path not in billing]
+    return [Turn("system", 0, blocks)] if blocks else []
+
+
+def _without_prefix(turns: list[Turn]) -> tuple[list[Turn], list[Turn]]:
+    has_prefix = bool(turns) and turns[-1].role == "assistant"
+    return (turns[:-1], turns[-1:]) if has_prefix else (turns, [])
+
+
+def _prefix(begun: Conversation) -> str:
+    """The text of the assistant's turn that the model goes on with."""
+    for entry in begun.entries:
+        for call in entry.calls:
+            raise InvalidRequest(call.path, "the result of this tool_use is missing")
+    return "\n".join(part.text for entry in begun.entries for part in entry.texts)
+
+
+def _pieces(
+    template: ChatTemplate,
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, object]] | None,
+    request: PromptRequest,
+) -> list[Piece]:
+    variables = {"enable_thinking": False, **request.chat_template_kwargs}
+    try:
+        return template.render_pieces(
+            messages, tools=tools, add_generation_prompt=True, **variables
+        )
+    except TemplateError as error:
+        raise InvalidRequest("messages", f"{error}") from error
+
+
+def _refuse_surrogates(
+    entries: Sequence[Entry], functions: Sequence[Function], request: PromptRequest
+) -> None:
+    """No value that a template gets may hold one: `marks.py` says what they are."""
+    for path, text in _values(entries, functions, request):
+        if SURROGATE.search(text):
+            raise InvalidRequest(path, "text must not contain lone surrogates")
+
+
+def _values(
+    entries: Sequence[Entry], functions: Sequence[Function], request: PromptRequest
+) -> Iterator[tuple[str, str]]:
+    for function in functions:
+        yield function.path, json.dumps(function.template_form(), ensure_ascii=False)
+    for entry in entries:
+        for part in [*entry.thoughts, *entry.texts]:
+            yield part.path, part.text
+        for call in entry.calls:
+            yield call.path, json.dumps([call.id, call.name, call.input], ensure_ascii=False)
+        yield "messages", f"{entry.call_id}{entry.name}"
+    yield "chat_template_kwargs", json.dumps(request.chat_template_kwargs, ensure_ascii=False)
 
 
 def _refuse_absurd(pieces: Sequence[Piece], chat: ChatModel) -> None:
@@ -74,50 +184,3 @@ def _refuse_absurd(pieces: Sequence[Piece], chat: ChatModel) -> None:
     if fewest > chat.max_context:
         why = f"prompt is too long: {fewest} tokens > {chat.max_context} maximum"
         raise InvalidRequest("", why)
-
-
-def _without_prefix(turns: Sequence[Turn]) -> tuple[Sequence[Turn], str]:
-    if not turns or turns[-1].role != "assistant":
-        return turns, ""
-    return turns[:-1], _text(_texts(turns[-1]))
-
-
-def _messages(system: Sequence[TextBlock], turns: Sequence[Turn], traits: Traits) -> list[Message]:
-    contents = [_texts(turn) for turn in turns]
-    messages: list[Message] = []
-    if system and traits.takes_system:
-        messages.append(_message("system", system, traits))
-    elif system:
-        place = next((n for n, turn in enumerate(turns) if turn.role == "user"), None)
-        if place is None:
-            raise InvalidRequest("messages", "the model needs a user turn to read `system`")
-        contents[place] = [_folded(system, contents[place])]
-    for turn, content in zip(turns, contents, strict=True):
-        messages.append(_message(turn.role, content, traits))
-    return messages
-
-
-def _texts(turn: Turn) -> list[TextBlock]:
-    for placed in turn.blocks:
-        if not isinstance(placed.block, TextBlock):
-            raise InvalidRequest(placed.path, f"{placed.block.type} blocks are not supported")
-    return [placed.block for placed in turn.blocks if isinstance(placed.block, TextBlock)]
-
-
-def _folded(system: Sequence[TextBlock], content: Sequence[TextBlock]) -> TextBlock:
-    return TextBlock(type="text", text=f"{_text(system)}\n\n{_text(content)}")
-
-
-def _message(role: str, blocks: Sequence[TextBlock], traits: Traits) -> Message:
-    """One message of the template. `Role` tells it from what a user wrote."""
-    content: object = _text(blocks)
-    if traits.takes_blocks and (len(blocks) > 1 or not traits.takes_text):
-        content = [{"type": "text", "text": block.text} for block in blocks]
-    return {"role": Role(role), "content": content}
-
-
-def _text(blocks: Sequence[TextBlock]) -> str:
-    text = "\n".join(block.text for block in blocks)
-    if SURROGATE.search(text):
-        raise InvalidRequest("messages", "text must not contain lone surrogates")
-    return text

@@ -25,7 +25,13 @@ def test_a_folder_opens(write_model: WriteModel) -> None:
     assert (chat.name, chat.folder, chat.model_type) == ("name", folder, "llama")
     assert chat.max_context == 4096
     assert chat.traits == Traits(
-        takes_system=True, takes_text=True, takes_blocks=False, turn_end="<|im_end|>"
+        takes_system=True,
+        takes_text=True,
+        takes_blocks=False,
+        turn_end="<|im_end|>",
+        takes_late_system=True,
+        takes_any_start=True,
+        takes_runs=True,
     )
     written = (folder / "config.json").stat().st_mtime
     assert chat.created_at == datetime.fromtimestamp(written, UTC)
