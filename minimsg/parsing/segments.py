@@ -1,8 +1,10 @@
 """The third of the four levels of output: Token -> text -> `Segment` -> Event.
 
 A segment says what a stretch of the model's text *is*; the event builder
-(`protocol/build.py`) turns segments into content blocks. Parsers that find
-segments in text live beside this file and have the two verbs `push` and `flush`.
+(`protocol/build.py`) turns segments into content blocks. A tool call is a
+`ToolCallStart`, its input piece by piece, and a `ToolCallEnd` if the model finished it.
+Parsers find segments in text and have the two verbs `push` and `flush`; which there are
+stands in `formats.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,36 @@ class TextSegment:
     text: str
 
 
-Segment = TextSegment
+@dataclass(frozen=True, slots=True)
+class ThinkingSegment:
+    """Text between thinking tags, never empty; consecutive ones are one block."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStart:
+    """A call begins: its tag and its name, which the request knows, are complete."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallInput:
+    """More of the input's JSON text, never empty.
+
+    Whatever came so far is the beginning of a JSON object; with `ToolCallEnd` it is one.
+    """
+
+    fragment: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnd:
+    """The call is complete. A call that `max_tokens` cuts has no end."""
+
+
+Segment = TextSegment | ThinkingSegment | ToolCallStart | ToolCallInput | ToolCallEnd
 
 
 class Parser(Protocol):
@@ -27,8 +58,12 @@ class Parser(Protocol):
     def push(self, text: str) -> list[Segment]:
         """Segments that are certain after `text`; may hold some of it back."""
 
-    def flush(self) -> list[Segment]:
-        """What was held back, now that no more text comes."""
+    def flush(self, *, is_cut: bool) -> list[Segment]:
+        """What was held back, now that no more text comes.
+
+        `is_cut`: something other than the model ended the reply, such as `max_tokens`; a
+        call that is open then stays without an end.
+        """
 
 
 class PlainParser:
@@ -37,5 +72,5 @@ class PlainParser:
     def push(self, text: str) -> list[Segment]:
         return [TextSegment(text)] if text else []
 
-    def flush(self) -> list[Segment]:
+    def flush(self, *, is_cut: bool = False) -> list[Segment]:
         return []

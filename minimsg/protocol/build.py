@@ -7,23 +7,53 @@ by `grammar.py`) and nothing of tokens, stop sequences or HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Literal
 
-from minimsg.parsing.segments import Segment
-from minimsg.protocol.events import PING, ContentBlockStart, Event, MessageDelta
-from minimsg.protocol.message import Message, StopReason
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from minimsg.parsing.segments import (
+    Segment,
+    TextSegment,
+    ThinkingSegment,
+    ToolCallEnd,
+    ToolCallInput,
+    ToolCallStart,
+)
+from minimsg.protocol.events import PING, Delta, Event, MessageDelta
+from minimsg.protocol.message import Content, Message, StopReason, new_id
+
+Display = Literal["shown", "omitted", "none"]  # of thinking: its text, its block only, nothing
+
+
+def unsigned(thinking: str) -> str:
+    """The signature of a server that signs nothing."""
+    return ""
 
 
 class EventBuilder:
     """Turns what the model says into the events of one message.
 
-    Invariant: at most one block is open; an empty block is never opened.
+    Invariant: at most one block is open; a block of text or thinking is opened by its
+    first text. `sign` gives the signature of a thinking block for its whole text, which
+    with `display` "omitted" is not shown.
     """
 
-    def __init__(self, message: Message) -> None:
+    def __init__(
+        self,
+        message: Message,
+        *,
+        display: Display = "shown",
+        sign: Callable[[str], str] = unsigned,
+    ) -> None:
         self._message = message
+        self._display = display
+        self._sign = sign
         self._num_blocks = 0
-        self._is_open = False
+        self._open_type: Literal["text", "thinking", "tool_use"] | None = None
+        self._thinking: list[str] = []  # of the open block
+        self._has_call = False  # a complete one
 
     def start(self) -> list[Event]:
         """The first event, before anything is generated."""
@@ -31,23 +61,31 @@ class EventBuilder:
 
     def push(self, segment: Segment) -> list[Event]:
         """The events that show `segment`."""
-        events = [] if self._is_open else self._open()
-        index = self._num_blocks - 1
-        delta: Event = {
-            "type": "content_block_delta",
-            "index": index,
-            "delta": {"type": "text_delta", "text": segment.text},
-        }
-        return [*events, delta]
+        match segment:
+            case TextSegment(text):
+                return [*self._in_text(), self._delta({"type": "text_delta", "text": text})]
+            case ThinkingSegment(text):
+                return self._think(text)
+            case ToolCallStart(name):
+                return self._begin_call(name)
+            case ToolCallInput(fragment):
+                return [self._delta({"type": "input_json_delta", "partial_json": fragment})]
+            case ToolCallEnd():
+                self._has_call = True
+                return self._close()
 
     def finish(
         self, stop_reason: StopReason, stop_sequence: str | None, output_tokens: int
     ) -> list[Event]:
-        """The last events of a reply that succeeded."""
+        """The last events of a reply that succeeded; after a call its turn ends in `tool_use`."""
         usage = self._message["usage"]
+        is_call = self._has_call and stop_reason == "end_turn"
         ending: MessageDelta = {
             "type": "message_delta",
-            "delta": {"stop_reason": stop_reason, "stop_sequence": stop_sequence},
+            "delta": {
+                "stop_reason": "tool_use" if is_call else stop_reason,
+                "stop_sequence": stop_sequence,
+            },
             "usage": {
                 "input_tokens": usage["input_tokens"],
                 "cache_creation_input_tokens": usage["cache_creation_input_tokens"],
@@ -57,40 +95,108 @@ class EventBuilder:
         }
         return [*self._close(), ending, {"type": "message_stop"}]
 
-    def _open(self) -> list[Event]:
-        start: ContentBlockStart = {
-            "type": "content_block_start",
-            "index": self._num_blocks,
-            "content_block": {"type": "text", "text": ""},
-        }
-        self._is_open = True
+    def _in_text(self) -> list[Event]:
+        return [] if self._open_type == "text" else self._open({"type": "text", "text": ""})
+
+    def _think(self, text: str) -> list[Event]:
+        if self._display == "none":
+            return self._close()  # text before and after it is not one text
+        events: list[Event] = []
+        if self._open_type != "thinking":
+            events = self._open({"type": "thinking", "thinking": "", "signature": ""})
+        self._thinking.append(text)
+        if self._display == "shown":
+            events.append(self._delta({"type": "thinking_delta", "thinking": text}))
+        return events
+
+    def _begin_call(self, name: str) -> list[Event]:
+        opening = self._open(
+            {
+                "type": "tool_use",
+                "id": new_id("toolu_"),
+                "name": name,
+                "input": {},
+                "caller": {"type": "direct"},
+            }
+        )
+        return [*opening, self._delta({"type": "input_json_delta", "partial_json": ""})]
+
+    def _delta(self, delta: Delta) -> Event:
+        assert self._open_type is not None
+        return {"type": "content_block_delta", "index": self._num_blocks - 1, "delta": delta}
+
+    def _open(self, block: Content) -> list[Event]:
+        events = self._close()
+        events.append(
+            {"type": "content_block_start", "index": self._num_blocks, "content_block": block}
+        )
+        self._open_type = block["type"]
         self._num_blocks += 1
         # The hosted API sends its first ping here, and clients' fixtures expect it.
-        return [start, PING] if self._num_blocks == 1 else [start]
+        return [*events, PING] if self._num_blocks == 1 else events
 
     def _close(self) -> list[Event]:
-        if not self._is_open:
+        if self._open_type is None:
             return []
-        self._is_open = False
-        return [{"type": "content_block_stop", "index": self._num_blocks - 1}]
+        events: list[Event] = []
+        if self._open_type == "thinking":
+            signature = self._sign("".join(self._thinking))
+            self._thinking = []
+            events.append(self._delta({"type": "signature_delta", "signature": signature}))
+        self._open_type = None
+        return [*events, {"type": "content_block_stop", "index": self._num_blocks - 1}]
 
 
 def fold(events: Iterable[Event]) -> Message:
     """The message that `events`, a complete stream without an error, describe."""
     message: Message | None = None
-    texts: list[list[str]] = []
+    content: list[Content] = []
+    pieces: list[list[str]] = []  # the text, thinking or input of each block
     for event in events:
         if event["type"] == "message_start":
             message = event["message"].copy()
         elif event["type"] == "content_block_start":
-            texts.append([event["content_block"]["text"]])
+            content.append(event["content_block"].copy())
+            pieces.append([])
         elif event["type"] == "content_block_delta":
-            texts[event["index"]].append(event["delta"]["text"])
+            _add(content[event["index"]], pieces[event["index"]], event["delta"])
         elif event["type"] == "message_delta" and message is not None:
             message["stop_reason"] = event["delta"]["stop_reason"]
             message["stop_sequence"] = event["delta"]["stop_sequence"]
             message["usage"] = {**message["usage"], **event["usage"]}
     if message is None:
         raise ValueError("a stream without message_start is no message")
-    message["content"] = [{"type": "text", "text": "".join(parts)} for parts in texts]
+    message["content"] = [_whole(*block) for block in zip(content, pieces, strict=True)]
     return message
+
+
+def _add(block: Content, pieces: list[str], delta: Delta) -> None:
+    match delta["type"]:
+        case "text_delta":
+            pieces.append(delta["text"])
+        case "thinking_delta":
+            pieces.append(delta["thinking"])
+        case "input_json_delta":
+            pieces.append(delta["partial_json"])
+        case "signature_delta":
+            assert block["type"] == "thinking"
+            block["signature"] = delta["signature"]
+
+
+def _whole(block: Content, pieces: list[str]) -> Content:
+    """`block` with its pieces added up."""
+    text = "".join(pieces)
+    match block["type"]:
+        case "text":
+            block["text"] = text
+        case "thinking":
+            block["thinking"] = text
+        case "tool_use":
+            block["input"] = _input(text)
+    return block
+
+
+def _input(text: str) -> dict[str, JsonValue]:
+    """The object that `text` is or begins, as the official SDK reads it; "" is `{}`."""
+    input: dict[str, JsonValue] = from_json(text or "{}", allow_partial=True)
+    return input

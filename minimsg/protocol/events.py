@@ -6,10 +6,12 @@ about in `build.py`, how they travel in `sse.py`. Source: Messages API streaming
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypedDict
+from typing import Final, Literal
+
+from typing_extensions import TypedDict
 
 from minimsg.protocol.envelope import ErrorEvent
-from minimsg.protocol.message import Message, StopReason, TextContent
+from minimsg.protocol.message import Content, Message, StopReason
 
 
 class MessageStart(TypedDict):
@@ -20,11 +22,11 @@ class MessageStart(TypedDict):
 
 
 class ContentBlockStart(TypedDict):
-    """A block opens, still without text."""
+    """A block opens, still empty: no text, no signature, input `{}`."""
 
     type: Literal["content_block_start"]
     index: int
-    content_block: TextContent
+    content_block: Content
 
 
 class TextDelta(TypedDict):
@@ -34,12 +36,36 @@ class TextDelta(TypedDict):
     text: str
 
 
+class ThinkingDelta(TypedDict):
+    """More of the open thinking block."""
+
+    type: Literal["thinking_delta"]
+    thinking: str
+
+
+class SignatureDelta(TypedDict):
+    """The whole signature of the open thinking block: once, and last."""
+
+    type: Literal["signature_delta"]
+    signature: str
+
+
+class InputJsonDelta(TypedDict):
+    """More JSON text of the input of the open tool_use block; the first one is empty."""
+
+    type: Literal["input_json_delta"]
+    partial_json: str
+
+
+Delta = TextDelta | ThinkingDelta | SignatureDelta | InputJsonDelta
+
+
 class ContentBlockDelta(TypedDict):
     """The open block grows."""
 
     type: Literal["content_block_delta"]
     index: int
-    delta: TextDelta
+    delta: Delta
 
 
 class ContentBlockStop(TypedDict):

@@ -9,17 +9,24 @@ from __future__ import annotations
 
 import secrets
 import string
-from typing import Final, Literal, TypedDict
+from typing import Final, Literal
+
+from pydantic import JsonValue
+from typing_extensions import TypedDict
 
 from minimsg.engine.types import FinishReason
 
-StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "model_context_window_exceeded"]
+StopReason = Literal[
+    "end_turn", "max_tokens", "stop_sequence", "tool_use", "model_context_window_exceeded"
+]
 
 STOP_REASONS: Final[dict[FinishReason, StopReason]] = {
     FinishReason.END: "end_turn",
     FinishReason.LENGTH: "max_tokens",
     FinishReason.CONTEXT: "model_context_window_exceeded",
-}  # a stop string makes it "stop_sequence" whatever the engine says
+}
+# A stop string makes it "stop_sequence" whatever the engine says; a tool call that is
+# complete makes "end_turn" "tool_use" (`build.py`).
 
 
 class CacheCreation(TypedDict):
@@ -51,6 +58,33 @@ class TextContent(TypedDict):
     text: str
 
 
+class ThinkingContent(TypedDict):
+    """What the model thought before it went on, and the mark by which its writer knows it again."""
+
+    type: Literal["thinking"]
+    thinking: str
+    signature: str
+
+
+class DirectCaller(TypedDict):
+    """The model itself makes the call, not code that it wrote."""
+
+    type: Literal["direct"]
+
+
+class ToolUseContent(TypedDict):
+    """A tool call; its input is whole unless `max_tokens` or the window cut the message."""
+
+    type: Literal["tool_use"]
+    id: str
+    name: str
+    input: dict[str, JsonValue]
+    caller: DirectCaller
+
+
+Content = TextContent | ThinkingContent | ToolUseContent
+
+
 class Message(TypedDict):
     """What POST /v1/messages answers; `stop_reason` is null only while it is being written."""
 
@@ -58,7 +92,7 @@ class Message(TypedDict):
     type: Literal["message"]
     role: Literal["assistant"]
     model: str
-    content: list[TextContent]
+    content: list[Content]
     stop_reason: StopReason | None
     stop_sequence: str | None
     stop_details: None

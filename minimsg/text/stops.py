@@ -41,9 +41,14 @@ class StopMatcher:
         return self._hit
 
     def push(self, segment: Segment) -> list[Segment]:
-        """Text before the match, less what may still become one."""
+        """Text before the match, less what may still become one; all that is no text.
+
+        A match does not reach over thinking or a tool call: what is held comes before it.
+        """
         if self._hit is not None:
             return []
+        if not isinstance(segment, TextSegment):
+            return [*self.flush(), segment]
         shown: list[str] = []
         for character in segment.text:
             shown.append(self._next(character))

@@ -73,7 +73,8 @@ def test_the_fold_of_any_reply_is_its_text_and_its_ending(texts: list[str]) -> N
     events = events_of(texts)
     assert check(events) is None
     message = fold(events)
-    assert "".join(block["text"] for block in message["content"]) == "".join(texts)
+    shown = [block["text"] for block in message["content"] if block["type"] == "text"]
+    assert "".join(shown) == "".join(texts)
     assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "END")
     assert message["usage"]["output_tokens"] == 5
     assert message["usage"]["service_tier"] == "standard"

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minimsg.parsing.segments import Segment, TextSegment
+from minimsg.parsing.segments import (
+    Segment,
+    TextSegment,
+    ThinkingSegment,
+    ToolCallEnd,
+    ToolCallInput,
+    ToolCallStart,
+)
 from minimsg.text.stops import StopMatcher
 
 
@@ -24,8 +31,10 @@ def whole_text(sequences: list[str], text: str) -> tuple[str, str | None]:
 
 
 def text_of(segments: list[Segment]) -> str:
-    assert all(segment.text for segment in segments), "a text segment is never empty"
-    return "".join(segment.text for segment in segments)
+    texts = [segment.text for segment in segments if isinstance(segment, TextSegment)]
+    assert len(texts) == len(segments)
+    assert all(texts), "a text segment is never empty"
+    return "".join(texts)
 
 
 def matched(sequences: list[str], pieces: list[str]) -> tuple[str, str | None]:
@@ -115,6 +124,24 @@ def test_half_a_match_at_the_end_is_shown() -> None:
     assert stops.push(TextSegment("hello </e")) == [TextSegment("hello ")]
     assert stops.flush() == [TextSegment("</e")]
     assert stops.hit is None
+
+
+def test_a_tool_call_shows_what_was_held_before_it_and_is_not_looked_into() -> None:
+    stops = StopMatcher(["STOP"])
+    call: list[Segment] = [ToolCallStart("now"), ToolCallInput('{"zone": "STOP"}'), ToolCallEnd()]
+    assert stops.push(TextSegment("a ST")) == [TextSegment("a ")]
+    shown = [part for segment in call for part in stops.push(segment)]
+    assert shown == [TextSegment("ST"), *call]
+    assert stops.push(TextSegment("OP")) == [TextSegment("OP")], "no match reaches over a call"
+    assert stops.hit is None
+
+
+def test_thinking_is_not_looked_into_and_after_a_hit_it_does_not_come() -> None:
+    stops = StopMatcher(["STOP"])
+    assert stops.push(ThinkingSegment("STOP")) == [ThinkingSegment("STOP")]
+    assert stops.push(TextSegment("STOP")) == []
+    assert stops.push(ThinkingSegment("more")) == []
+    assert stops.push(ToolCallStart("now")) == []
 
 
 ADVERSARIAL = {

@@ -1,0 +1,151 @@
+"""Text with markup to segments: visible text, thinking, tool calls.
+
+At any time the parser stands in one of three: text, thinking, a call. In text it looks
+for tags; in thinking for the end of it; in a call every character goes to the reader of
+the format. The rules:
+
+- Tags are never shown, nor is the white space that touches them.
+- A call that never became one (no known name) is text, whole, its tags included.
+- A tag is held back while it may still become one; `flush` gives it up.
+- Each character is looked at a bounded number of times, whatever the text.
+
+Knows no format (`calls.py` says what one is), no events, no stop sequences.
+"""
+
+from __future__ import annotations
+
+from minimsg.parsing.calls import Bare, CallReader, Format, Outcome, Tools
+from minimsg.parsing.hold import Run, Tags
+from minimsg.parsing.segments import Segment, TextSegment, ThinkingSegment
+from minimsg.parsing.thinking import ThinkingTags
+
+BRACE = "{"  # an opening of formats whose calls need no tag
+
+
+class MarkupParser:
+    """The parser of one reply: a format of calls, tags around thinking, or both."""
+
+    def __init__(self, format: Format, tools: Tools, thinking: ThinkingTags | None = None) -> None:
+        self._format = format
+        self._tools = tools
+        self._thinking = thinking
+        self._tags = Tags(_tags(format, thinking))
+        self._is_thinking = thinking is not None and thinking.is_opened
+        self._run = Run(touches_tag=self._is_thinking)
+        self._reader: CallReader | None = None
+        self._maybe: list[str] = []  # what it has read that is text if no call comes of it
+        self._held = ""  # may become a tag
+        self._is_skipping = False  # after a call that broke, up to the next tag
+        self._shows_closing = False  # since the opening before it is text
+        self._segments: list[Segment] = []
+
+    def push(self, text: str) -> list[Segment]:
+        text, self._held = self._held + text, ""
+        position = 0
+        while position < len(text):
+            step = self._outside if self._reader is None else self._inside
+            position = step(text, position)
+        return self._take()
+
+    def flush(self, *, is_cut: bool) -> list[Segment]:
+        if self._reader is not None:
+            self._segments += self._reader.flush(is_cut=is_cut)
+            self._leave()
+        held, self._held = self._held, ""
+        self._show(held)
+        self._add(self._run.flush())
+        return self._take()
+
+    def _take(self) -> list[Segment]:
+        if self._reader is not None:
+            self._segments += self._reader.take()
+        taken, self._segments = self._segments, []
+        return taken
+
+    def _outside(self, text: str, position: int) -> int:
+        """Go on with text or thinking from `position`; returns where to go on after that."""
+        start, tag = self._tags.find(text, position)
+        self._show(text[position:start])
+        if tag is None:
+            self._held = text[start:]
+            return len(text)
+        self._at_tag(tag)
+        return start + len(tag)
+
+    def _inside(self, text: str, position: int) -> int:
+        """Go on with a call."""
+        assert self._reader is not None
+        for place in range(position, len(text)):
+            outcome = self._reader.push(text[place])
+            if outcome is Outcome.MAYBE:
+                self._maybe.append(text[place])
+            elif outcome is not Outcome.CALL:
+                self._leave()
+                self._is_skipping = outcome is Outcome.BROKEN
+                return place
+            elif self._maybe:  # a call has begun: the tag is one, and claims its white space
+                self._maybe = []
+                self._shows_closing = False
+                self._run = Run(touches_tag=True)
+        return len(text)
+
+    def _at_tag(self, tag: str) -> None:
+        if self._thinking is not None and tag == self._thinking.closing:
+            self._begin_run(is_thinking=False)
+        elif self._is_thinking or (tag == BRACE and not self._may_brace_open()):
+            self._show(tag)
+        elif self._thinking is not None and tag == self._thinking.opening:
+            self._begin_run(is_thinking=True)
+        elif self._shows_closing and tag in self._format.closings:
+            self._shows_closing = False
+            self._show(tag)
+        elif tag == BRACE or tag in self._format.openings:
+            self._enter(tag)
+        else:
+            self._begin_run(is_thinking=False)
+
+    def _may_brace_open(self) -> bool:
+        if self._is_skipping:
+            return False
+        is_line = self._format.bare is Bare.LINE
+        return self._run.is_line_blank if is_line else self._run.is_blank
+
+    def _begin_run(self, *, is_thinking: bool) -> None:
+        self._run = Run(touches_tag=True)
+        self._is_thinking = is_thinking
+        self._is_skipping = False
+
+    def _enter(self, opening: str) -> None:
+        """Read what follows: perhaps a call."""
+        self._is_skipping = False
+        self._reader = self._format.reader(opening, self._tools)
+        self._maybe = [opening]
+        if opening == BRACE:
+            self._reader.push(opening)
+
+    def _leave(self) -> None:
+        """The reader is done: what was no call is text."""
+        assert self._reader is not None
+        self._segments += self._reader.take()
+        self._reader = None
+        if self._maybe:
+            self._shows_closing = self._maybe[0] in self._format.openings
+            self._show("".join(self._maybe))
+            self._maybe = []
+
+    def _show(self, text: str) -> None:
+        if text and not self._is_skipping:
+            self._add(self._run.push(text))
+
+    def _add(self, text: str) -> None:
+        if text:
+            self._segments.append(ThinkingSegment(text) if self._is_thinking else TextSegment(text))
+
+
+def _tags(format: Format, thinking: ThinkingTags | None) -> list[str]:
+    tags = [*format.openings, *format.closings]  # a code fence is both
+    if format.bare is not Bare.NOWHERE:
+        tags.append(BRACE)
+    if thinking is not None:
+        tags += [thinking.opening, thinking.closing]
+    return tags
