@@ -1,8 +1,9 @@
 """The environment in which other people's programs and libraries run beside ours.
 
-A benchmark compares and never reports: telemetry and look-ups are switched off by the
-switches that the programs document, and what ignores them meets a proxy that is
-nobody. Set it before the import of the library; libraries read it once.
+A benchmark compares and a test of a client asks our server; neither reports: telemetry
+and look-ups are switched off by the switches that the programs document, and what ignores
+them meets a proxy that is nobody. Set it before the import of the library; libraries read
+it once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ def quiet_environment() -> dict[str, str]:
         "TRANSFORMERS_OFFLINE": "1",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "DO_NOT_TRACK": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_ERROR_REPORTING": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "TOKENIZERS_PARALLELISM": "false",
     }
     proxies = {

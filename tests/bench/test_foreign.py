@@ -36,6 +36,8 @@ def test_the_switches_that_the_libraries_document_are_set() -> None:
     environment = quiet_environment()
     for switch in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_HUB_DISABLE_TELEMETRY"):
         assert environment[switch] == "1"
+    for switch in ("DISABLE_TELEMETRY", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"):
+        assert environment[switch] == "1"
     assert environment["DO_NOT_TRACK"] == "1"
 
 

@@ -1,6 +1,6 @@
 """Servers as users start them, and the folder for what the clients need.
 
-`serve` starts `minimsg serve` as a process of its own; it ends with the module.
+`serve` starts `minimsg serve` as a process of its own; it ends with the test.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(named) if named else tmp_path_factory.mktemp("clients")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def serve() -> Iterator[Serve]:
     """`serve("tiny", "--any-model")`: that command on a free port, ready to be asked."""
     processes: list[subprocess.Popen[bytes]] = []

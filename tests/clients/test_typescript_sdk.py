@@ -1,0 +1,46 @@
+"""The official TypeScript SDK: a reply, a stream, a count and an error. Script: `ask.mjs`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from minimsg.bench.foreign import quiet_environment
+from minimsg.builtin import DEFAULT_TAPES
+
+from . import fetched
+from .conftest import Serve
+
+pytestmark = [pytest.mark.client, pytest.mark.timeout(900)]
+
+
+def test_the_typescript_sdk_reads_every_kind_of_answer(
+    serve: Serve, cache: Path, tmp_path: Path
+) -> None:
+    packages = fetched.node_packages(cache, fetched.NODE_SDK)
+    # Node looks for packages beside the script, not in the folder that it runs in.
+    shutil.copy(Path(__file__).with_name("ask.mjs"), packages / "ask.mjs")
+    url = serve("scripted", "--data-dir", str(tmp_path)).url
+    done = subprocess.run(
+        ["node", str(packages / "ask.mjs"), url],
+        env=os.environ | quiet_environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    created, streamed = said["created"], said["streamed"]
+    assert created["content"] == [{"type": "text", "text": DEFAULT_TAPES[0]}]
+    assert "".join(said["pieces"]) == DEFAULT_TAPES[0]
+    assert streamed["content"] == created["content"]
+    assert streamed["usage"] == created["usage"]
+    assert said["counted"]["input_tokens"] == created["usage"]["input_tokens"]
+    assert said["refused"]["status"] == 400
+    assert said["refused"]["type"] == "invalid_request_error"
+    assert said["refused"]["requestID"].startswith("req_")
