@@ -26,7 +26,7 @@ from minimsg.protocol.sse import Decoder
 
 from .running import LONG, TAPES, Json, Running, ask, eventually, preparing
 
-REPLY_TOKENS = 300  # one byte each
+REPLY_TOKENS = 100  # one byte each
 WORST_GAP_S = 2.0  # what the machine's other work may cost is included
 PATIENCE_S = 5.0  # until everything must be given back
 PIPES_OF_A_PROCESS = 3  # that prepares big bodies, and stays

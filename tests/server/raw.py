@@ -12,11 +12,17 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPResponse
 from io import BytesIO
-from typing import Any, cast
-
-from .running import Running
+from typing import Any, Protocol, cast
 
 POST = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+class Listening(Protocol):
+    """A server, in this process or another."""
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
 
 
 def post(body: object) -> bytes:
@@ -76,10 +82,10 @@ class Unclosed(BytesIO):
 
 @asynccontextmanager
 async def connect(
-    running: Running,
+    server: Listening,
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A connection of its own."""
-    host, port = running.url.removeprefix("http://").split(":")
+    host, port = server.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
         yield reader, writer
@@ -88,11 +94,11 @@ async def connect(
 
 
 async def say(
-    running: Running, *parts: bytes, pause_s: float = 0.05, within_s: float = 10
+    server: Listening, *parts: bytes, pause_s: float = 0.05, within_s: float = 10
 ) -> bytes:
     """All that comes back for `parts` until the server closes; TimeoutError if it does not."""
     received = bytearray()
-    async with asyncio.timeout(within_s), connect(running) as (reader, writer):
+    async with asyncio.timeout(within_s), connect(server) as (reader, writer):
         reading = asyncio.create_task(collect(reader, received))
         with suppress(ConnectionError):  # closed before all was written
             for index, part in enumerate(parts):

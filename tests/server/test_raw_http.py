@@ -5,14 +5,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
+import os
+import string
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 import pytest
 from aiohttp import http_parser, web_protocol
 
-from .raw import POST, Answer, read_answer, say
-from .running import Running
+from .raw import POST, Answer, post, read_answer, say
+from .running import PLAIN, TAPES, Running, ask
 
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03secret"  # how TLS begins
 
@@ -115,3 +123,87 @@ async def test_both_parsers_refuse_it_whole_and_in_pieces(
         print(name)  # shown if the next line fails
         check_refusal(answer, status)
         check_log(caplog, answer)
+
+
+async def test_what_speaks_tls_is_named_in_the_log(
+    scripted: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    await say(scripted, HELLO)
+    assert "not a request 400: TLS, where http:// is spoken" in caplog.text
+
+
+async def test_hundreds_of_invented_methods_get_an_envelope_each(watched: Running) -> None:
+    chance = Random(2)
+    tokens = string.ascii_letters + string.digits + "!#$%&'*+-.^_`|~"
+    for _ in range(300):
+        method = "".join(chance.choices(tokens, k=chance.randint(1, 20)))
+        closing = f"{method} /v1/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        answer = read_answer(await say(watched, closing.encode()))
+        check_refusal(answer, answer.status)
+        assert answer.status in (400, 405)
+
+
+@pytest.mark.parametrize("method", ["PUT", "TRACE", "BREW", "PROPFIND", "M-SEARCH", "QUERY"])
+@pytest.mark.usefixtures("parser")
+async def test_a_method_that_parsers_know_is_refused_by_its_route(
+    scripted: Running, method: str
+) -> None:
+    request = f"{method} /v1/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    answer = read_answer(await say(scripted, request.encode()))
+    assert (answer.status, answer.json["error"]["type"]) in [
+        (405, "invalid_request_error"),
+        (400, "invalid_request_error"),  # not all are known to both
+    ]
+
+
+@pytest.mark.parametrize(
+    "upgrade",
+    [
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eHg=\r\n",
+        "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n",
+    ],
+    ids=["websocket", "h2c"],
+)
+@pytest.mark.usefixtures("parser")
+async def test_an_upgrade_is_ignored(scripted: Running, upgrade: str) -> None:
+    body = json.dumps(ask(PLAIN, max_tokens=5)).encode()
+    first = f"{POST}{upgrade}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    second = f"{POST}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    answer = read_answer(await say(scripted, first, second, pause_s=0.2))
+    for one in (answer, read_answer(answer.rest)):
+        assert one.json["content"] == [{"type": "text", "text": TAPES[PLAIN][:5]}]
+
+
+async def test_connecting_elsewhere_is_not_found(scripted: Running) -> None:
+    request = b"CONNECT secret.example:443 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    answer = read_answer(await say(scripted, request))
+    assert (answer.status, answer.json["error"]["type"]) == (404, "not_found_error")
+    assert b"secret" not in answer.body
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A server in another process."""
+
+    url: str
+
+
+async def test_without_its_compiled_parts_aiohttp_is_held_to_the_same(
+    model_folder: Callable[[str], Path],
+) -> None:
+    script = Path(__file__).parent / "serve_folder.py"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(script), str(model_folder("scripted")), "1"),
+        env={**os.environ, "AIOHTTP_NO_EXTENSIONS": "1"},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        server = Elsewhere((await process.stdout.readline()).decode().strip())
+        check_refusal(read_answer(await say(server, UNREADABLE["an escape sequence"][0])), 400)
+        sound = post(ask(PLAIN, max_tokens=1)).replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+        assert read_answer(await say(server, sound)).status == 200
+    finally:
+        process.terminate()
+        await process.wait()
