@@ -1,0 +1,141 @@
+"""A request as its template reads it: entries, tools and pieces, before they become ids.
+
+    system and turns -> conversation -> entries that fit the template -> messages -> pieces
+
+What is not rendered is listed by its path: blocks that no model reads, tools that nobody
+here runs, and a client's billing text in front of the system prompt, which differs from
+request to request and would make every prompt a new one (profile `strict` keeps it).
+Variables of the template are those that the request may set, and `enable_thinking`,
+which is False unless the request says otherwise.
+
+Knows requests, turns and `ChatModel`; next: `conversation.py`, `fitting.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from minimsg.errors import InvalidRequest, NotImplementedHere, TemplateError
+from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.conversation import Conversation, Entry, conversation_of
+from minimsg.prompt.fitting import fit, message_of
+from minimsg.prompt.marks import SURROGATE, Piece
+from minimsg.prompt.probe import Traits
+from minimsg.prompt.template import ChatTemplate
+from minimsg.prompt.tools import Function, toolbox_of
+from minimsg.protocol.dialect import Dialect
+from minimsg.protocol.request import PromptRequest
+from minimsg.protocol.turns import Placed, Turn
+
+BILLING_HEADER: Final = "x-anthropic-billing-header:"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the template was given and what it wrote."""
+
+    entries: list[Entry]  # in the form in which the template took them
+    functions: list[Function]
+    pieces: list[Piece]  # up to where the model would begin
+    prefix: str  # what the model has begun to say
+    left_out: list[str]  # JSON paths
+
+
+def read_turns(
+    request: PromptRequest, turns: Sequence[Turn], chat: ChatModel, dialect: Dialect
+) -> Reading:
+    """`request` with `turns` for its messages. Raises InvalidRequest, NotImplementedHere."""
+    if chat.template is None or chat.traits is None:
+        raise NotImplementedHere(f"The model {chat.name} has no chat template")
+    turns, last = _without_prefix([*_system_turn(request, dialect), *turns])
+    said = conversation_of(turns, chat.name, takes_reasoning=chat.traits.takes_reasoning)
+    begun = conversation_of(last, chat.name, takes_reasoning=False)
+    toolbox = toolbox_of(request)
+    _refuse_surrogates([*said.entries, *begun.entries], toolbox.functions, request)
+    if not said.entries:
+        raise InvalidRequest("messages", "the model reads nothing of what they hold")
+    entries = fit(said.entries, toolbox.functions, chat.traits)
+    return Reading(
+        entries=entries,
+        functions=toolbox.functions,
+        pieces=_pieces(chat.template, chat.traits, entries, toolbox.functions, request),
+        prefix=_prefix(begun),
+        left_out=[
+            *toolbox.left_out,
+            *_billing(request, dialect),
+            *said.left_out,
+            *begun.left_out,
+        ],
+    )
+
+
+def _billing(request: PromptRequest, dialect: Dialect) -> list[str]:
+    """The path of the client's billing text, if it is there and not for the model."""
+    is_there = request.system and request.system[0].text.startswith(BILLING_HEADER)
+    return ["system.0"] if is_there and not dialect.is_strict else []
+
+
+def _system_turn(request: PromptRequest, dialect: Dialect) -> list[Turn]:
+    billing = _billing(request, dialect)
+    placed = [Placed(f"system.{n}", block) for n, block in enumerate(request.system)]
+    blocks = [block for block in placed if block.path not in billing]
+    return [Turn("system", 0, blocks)] if blocks else []
+
+
+def _without_prefix(turns: list[Turn]) -> tuple[list[Turn], list[Turn]]:
+    has_prefix = bool(turns) and turns[-1].role == "assistant"
+    return (turns[:-1], turns[-1:]) if has_prefix else (turns, [])
+
+
+def _prefix(begun: Conversation) -> str:
+    """The text of the assistant's turn that the model goes on with."""
+    for entry in begun.entries:
+        for call in entry.calls:
+            raise InvalidRequest(call.path, "the result of this tool_use is missing")
+    return "\n".join(part.text for entry in begun.entries for part in entry.texts)
+
+
+def _pieces(
+    template: ChatTemplate,
+    traits: Traits,
+    entries: Sequence[Entry],
+    functions: Sequence[Function],
+    request: PromptRequest,
+) -> list[Piece]:
+    tools = [function.template_form() for function in functions] if traits.tools else []
+    try:
+        return template.render_pieces(
+            [message_of(entry, traits) for entry in entries],
+            tools=tools or None,
+            add_generation_prompt=True,
+            **{"enable_thinking": False, **request.chat_template_kwargs},
+        )
+    except TemplateError as error:
+        raise InvalidRequest("messages", f"{error}") from error
+
+
+def _refuse_surrogates(
+    entries: Sequence[Entry], functions: Sequence[Function], request: PromptRequest
+) -> None:
+    """No value that a template gets may hold one: `marks.py` says what they are."""
+    for path, text in _values(entries, functions, request):
+        if SURROGATE.search(text):
+            raise InvalidRequest(path, "text must not contain lone surrogates")
+
+
+def _values(
+    entries: Sequence[Entry], functions: Sequence[Function], request: PromptRequest
+) -> Iterator[tuple[str, str]]:
+    """Every text that the template will get, and its path."""
+    for function in functions:
+        yield function.path, json.dumps(function.template_form(), ensure_ascii=False)
+    for entry in entries:
+        for part in [*entry.thoughts, *entry.texts]:
+            yield part.path, part.text
+        for call in entry.calls:
+            yield call.path, json.dumps([call.id, call.name, call.input], ensure_ascii=False)
+        yield "messages", f"{entry.call_id}{entry.name}"
+    yield "chat_template_kwargs", json.dumps(request.chat_template_kwargs, ensure_ascii=False)
