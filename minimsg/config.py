@@ -95,7 +95,9 @@ class ServerConfig:
         False, "Leave out tools that the hosted API runs itself, instead of answering 400."
     )
     keys_file: Path | None = option(
-        None, "JSON file of API keys: tenant's name -> key, 'sha256:<hex>', or a list of them."
+        None,
+        "JSON file of API keys: tenant's name -> key, 'sha256:<hex>', or a list of them; "
+        "MINIMSG_API_KEYS=name=key,... adds some.",
     )
     insecure: bool = option(
         False, "Listen on an address that others can reach although there are no keys."

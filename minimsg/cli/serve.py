@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,7 +20,11 @@ from minimsg.cli.startup import DEFAULT_MODEL
 from minimsg.config import EngineConfig, ServerConfig
 from minimsg.errors import ConfigError
 
+if TYPE_CHECKING:
+    from minimsg.server.auth import Keys
+
 QUESTION = "What is the capital of France?"
+YOUR_KEY = "YOUR-KEY"
 ANYWHERE = ("0.0.0.0", "[::]")  # where a server may listen and no client can connect to
 
 
@@ -54,9 +59,11 @@ def serve(
       minimsg serve
       minimsg serve ./Qwen3-0.6B --port 9000 --max-context 4096
       MINIMSG_DTYPE=float32 minimsg serve tiny
+      minimsg serve --alias 'claude-*' --keys-file keys.json --host 0.0.0.0
     """
     configure(log_level)
     click.echo(f"minimsg {__version__}")
+    keys = _check_callers(server_config)
     _check_port(server_config)
     from minimsg.cli.startup import check_settings, fetch, load_model
 
@@ -70,10 +77,21 @@ def serve(
     from minimsg.server.app import make_app
     from minimsg.server.app import serve as serve_app
 
+    def announce(url: str) -> None:
+        click.echo(terms(server_config, keys))
+        _announce(url, loaded.chat.name, has_keys=bool(keys))
+
     app = make_app(loaded.chat, loaded.worker, server_config)
-    ctx.exit(
-        asyncio.run(serve_app(app, server_config, lambda url: _announce(url, loaded.chat.name)))
-    )
+    ctx.exit(asyncio.run(serve_app(app, server_config, announce)))
+
+
+def _check_callers(config: ServerConfig) -> Keys:
+    """The keys; raise ConfigError for settings of who may call, not after minutes of fetching."""
+    from minimsg.server.auth import open_keys
+    from minimsg.server.origin import AllowList
+
+    AllowList.of(config)
+    return open_keys(config)
 
 
 def _check_port(config: ServerConfig) -> None:
@@ -85,35 +103,55 @@ def _check_port(config: ServerConfig) -> None:
         raise ConfigError(f"cannot listen on {config.host}:{check.found}; {check.remedy}")
 
 
-def _announce(url: str, model: str) -> None:
+def terms(config: ServerConfig, keys: Keys) -> str:
+    """Who may ask, for what and how much, in a line; names of tenants, never a key."""
+    facts = [
+        f"profile {config.profile}",
+        f"keys of {', '.join(keys.tenants)}" if keys else "no API keys: anyone may ask",
+    ]
+    if config.any_model:
+        facts.append("answers to any model name")
+    elif config.alias:
+        facts.append(f"answers to {', '.join(config.alias)} too")
+    if config.without:
+        facts.append(f"without {', '.join(config.without)}")
+    limits = {"requests": config.requests_per_minute, "tokens": config.tokens_per_minute}
+    facts += [f"{limit:,} {unit} a minute" for unit, limit in limits.items() if limit]
+    return "; ".join(facts)
+
+
+def _announce(url: str, model: str, *, has_keys: bool) -> None:
     for address in ANYWHERE:
         url = url.replace(f"//{address}:", "//127.0.0.1:")
     click.secho(f"ready: {url}", bold=True)
-    click.echo(f"\nAsk it something:\n\n{curl_command(url, model)}\n")
+    click.echo(f"\nAsk it something:\n\n{curl_command(url, model, has_keys=has_keys)}\n")
     hint = "" if find_spec("anthropic") else " (pip install anthropic)"
-    click.echo(f"Or with the SDK{hint}:\n\n{sdk_snippet(url, model)}\n\nCtrl-C stops.\n")
+    snippet = sdk_snippet(url, model, has_keys=has_keys)
+    click.echo(f"Or with the SDK{hint}:\n\n{snippet}\n\nCtrl-C stops.\n")
 
 
-def curl_command(url: str, model: str) -> str:
-    """A command that can be pasted into a shell."""
+def curl_command(url: str, model: str, *, has_keys: bool = False) -> str:
+    """A command that can be pasted into a shell; with keys, after one is written into it."""
     body = {
         "model": model,
         "max_tokens": 64,
         "messages": [{"role": "user", "content": QUESTION}],
     }
+    key = f"  -H 'x-api-key: {YOUR_KEY}' \\\n" if has_keys else ""
     return (
         f"curl {url}/v1/messages \\\n"
         "  -H 'content-type: application/json' -H 'anthropic-version: 2023-06-01' \\\n"
+        f"{key}"
         f"  -d {shlex.quote(json.dumps(body))}"
     )
 
 
-def sdk_snippet(url: str, model: str) -> str:
-    """A script that can be pasted into Python."""
+def sdk_snippet(url: str, model: str, *, has_keys: bool = False) -> str:
+    """A script that can be pasted into Python; with keys, after one is written into it."""
     return f"""\
 from anthropic import Anthropic
 
-client = Anthropic(base_url="{url}", api_key="local")
+client = Anthropic(base_url="{url}", api_key="{YOUR_KEY if has_keys else "local"}")
 message = client.messages.create(
     model={json.dumps(model)},
     max_tokens=64,

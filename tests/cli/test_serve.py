@@ -12,7 +12,9 @@ import pytest
 
 from minimsg.builtin import DEFAULT_TAPES
 from minimsg.cli.checks import port_is_free
-from minimsg.cli.serve import curl_command, sdk_snippet
+from minimsg.cli.serve import curl_command, sdk_snippet, terms
+from minimsg.config import ServerConfig
+from minimsg.server.auth import Keys
 
 from .process import MINIMSG, Serving
 
@@ -104,6 +106,51 @@ def test_without_torch_a_command_says_what_adds_it(command: list[str], tmp_path:
     assert done.returncode == 2
     assert "pip install 'minimsg[engine]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedies"),
+    [
+        (["--host", "0.0.0.0"], ["--keys-file", "MINIMSG_API_KEYS", "--insecure"]),
+        (["--keys-file", "no-such-file.json"], ["no-such-file.json"]),
+        (["--allow-host", "http://box"], ["--allow-host", "host name"]),
+    ],
+)
+def test_who_may_call_is_settled_before_anything_is_loaded(
+    arguments: list[str], remedies: list[str], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [*MINIMSG, "serve", "scripted", "--port=0", f"--data-dir={tmp_path}", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert all(remedy in done.stderr for remedy in remedies)
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_terminal_tells_the_terms_and_no_key(serving: Serving) -> None:
+    assert "profile compat; no API keys: anyone may ask\n" in serving.said
+    config = ServerConfig(
+        profile="strict",
+        alias=("claude-*", "gpt-?"),
+        without=("thinking",),
+        requests_per_minute=60,
+        tokens_per_minute=10_000,
+    )
+    keys = Keys([("bob", "sk-1"), ("alice", "sk-2"), ("bob", "sk-3")])
+    assert terms(config, keys) == (
+        "profile strict; keys of alice, bob; answers to claude-*, gpt-? too; without thinking; "
+        "60 requests a minute; 10,000 tokens a minute"
+    )
+    assert "any model name" in terms(ServerConfig(any_model=True, alias=("x",)), Keys())
+
+
+def test_with_keys_what_is_pasted_has_a_place_for_one() -> None:
+    assert "-H 'x-api-key: YOUR-KEY' " in curl_command("http://x", "m", has_keys=True)
+    assert 'api_key="YOUR-KEY"' in sdk_snippet("http://x", "m", has_keys=True)
 
 
 @pytest.mark.parametrize("model", ["smollm2", "it's", 'a"b', "Qwen/Qwen3-0.6B"])
