@@ -1,7 +1,7 @@
 """Generated requests: every field and block that decides what a model reads, in legal combinations.
 
 `requests()` gives bodies of POST /v1/messages that profile compat accepts for a model
-that reads text; `count_body` makes the body of count_tokens of one, and
+that reads text, `examples` a few of them; `count_body` makes the body of count_tokens of one, and
 `without_cache_marks` takes every cache mark out.
 """
 
@@ -11,6 +11,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
@@ -21,6 +22,7 @@ from .generated_blocks import (
     EDITS,
     FOREIGN_BLOCKS,
     INPUTS,
+    LONG_TEXTS,
     MAYBE,
     SEARCH_RESULTS,
     SELDOM,
@@ -39,12 +41,13 @@ MODEL: Final = "generated"
 
 _FIELDS: Final = optional(
     system=st.one_of(TEXTS, some(TEXT_BLOCKS, at_least=1, at_most=3)),
-    context_management=EDITS,
     output_config=st.just({"effort": "low"}),
     speed=st.just("standard"),
 )
 _MAYBE_TEXT: Final = some(TEXT_BLOCKS, at_most=1)
-_RESULT_CONTENT: Final = st.one_of(TEXTS, st.just(""), some(TEXT_BLOCKS, DOCUMENTS, SEARCH_RESULTS))
+_RESULT_CONTENT: Final = st.one_of(
+    LONG_TEXTS, TEXTS, st.just(""), some(TEXT_BLOCKS, DOCUMENTS, SEARCH_RESULTS)
+)
 _RESULT_FIELDS: Final = optional(content=_RESULT_CONTENT, is_error=MAYBE)
 _PREFIXES: Final = TEXTS.map(str.rstrip).filter(bool)
 _CHOICES: Final[st.SearchStrategy[JsonValue]] = st.sampled_from(
@@ -66,6 +69,8 @@ def requests(draw: st.DrawFn, model: str = MODEL) -> Json:
     body: Json = {"model": model, "max_tokens": 2048, "messages": messages, **draw(_FIELDS)}
     if tools:
         body |= {"tools": [*tools], "tool_choice": draw(_CHOICES)}
+    if draw(MAYBE):
+        body["context_management"] = draw(EDITS)
     if not _is_continued(messages):
         body["thinking"] = draw(_THINKING)
     body = copy.deepcopy(body)  # what it is made of may be in it twice
@@ -84,7 +89,7 @@ def _conversation(draw: st.DrawFn, tools: Sequence[Json]) -> list[JsonValue]:
     writer = Writer(draw, tools)
     if draw(SELDOM):
         writer.begin_elsewhere()
-    for _ in range(draw(st.integers(0, 2))):
+    for _ in range(draw(st.integers(0, 3))):
         writer.exchange()
     writer.say("user", draw(USER_BLOCKS))
     writer.note()
@@ -131,10 +136,11 @@ class Writer:
 
     def note(self) -> None:
         """Maybe a system turn, which may bring a tool or be gone with the next user turn."""
-        if not self._draw(SELDOM):
+        kinds = ["", "", "", "text", "effort", "clear", *["tool"] * 3]
+        if not (kind := self._draw(st.sampled_from(kinds))):
             return
         message: Json = {"role": "system", "content": self._draw(SOME_TEXT)}
-        match self._draw(st.sampled_from(["", "effort", "clear", "tool"])):
+        match kind:
             case "effort":
                 message["output_config"] = {"effort": "low"}
             case "clear":
@@ -196,6 +202,26 @@ def markable(body: Json) -> Iterator[Json]:
 
 def _objects(value: JsonValue) -> list[Json]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def examples(number: int, model: str = MODEL) -> list[Json]:
+    """So many requests, the same in every run, for tests that cannot be called many times."""
+    bodies: list[Json] = []
+
+    @seed(0)
+    @settings(
+        max_examples=number,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(requests(model))
+    def collect(body: Json) -> None:
+        bodies.append(body)
+
+    collect()
+    return bodies
 
 
 def without_cache_marks(value: JsonValue) -> JsonValue:

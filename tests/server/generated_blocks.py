@@ -52,6 +52,7 @@ TEXTS: Final = (
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map("".join).filter(str.strip)
 )
 TEXT_BLOCKS: Final[Strategy] = TEXTS.map(lambda text: {"type": "text", "text": text})
+LONG_TEXTS: Final = TEXTS.map(lambda text: f"{text} and so on" * 9)
 MAYBE: Final = st.booleans()
 SELDOM: Final = st.sampled_from([False, False, False, True])
 
@@ -138,18 +139,26 @@ def amounts(kind: str, *values: int) -> Strategy:
 _CLEAR_THINKING: Final[Strategy] = optional(
     keep=st.one_of(st.just("all"), amounts("thinking_turns", 1, 2))
 ).map(lambda fields: {"type": "clear_thinking_20251015", **fields})
-_CLEAR_TOOL_USES: Final[Strategy] = optional(
-    trigger=st.one_of(amounts("tool_uses", 0, 1, 3), amounts("input_tokens", 0, 20, 60)),
-    keep=amounts("tool_uses", 0, 1, 3),
-    clear_at_least=amounts("input_tokens", 0, 20),
-    exclude_tools=st.just(["find"]),
-    clear_tool_inputs=st.one_of(MAYBE, st.just(["read"])),
-).map(lambda fields: {"type": "clear_tool_uses_20250919", **fields})
-EDITS: Final[Strategy] = st.builds(
-    lambda first, second: {"edits": [*first, *second]},
-    some(_CLEAR_THINKING, at_most=1),
-    some(_CLEAR_TOOL_USES, at_most=1),
+_CLEAR_TOOL_USES: Final[Strategy] = st.builds(
+    lambda trigger, keep, fields: {
+        "type": "clear_tool_uses_20250919",
+        "trigger": trigger,
+        "keep": keep,
+        **fields,
+    },
+    st.one_of(amounts("tool_uses", 0, 1), amounts("input_tokens", 0, 60)),
+    amounts("tool_uses", 0, 1),
+    optional(
+        clear_at_least=amounts("input_tokens", 0, 20),
+        exclude_tools=st.just(["find"]),
+        clear_tool_inputs=st.one_of(MAYBE, st.just(["read"])),
+    ),
 )
+EDITS: Final[Strategy] = st.one_of(
+    st.tuples(_CLEAR_TOOL_USES),
+    st.tuples(_CLEAR_THINKING),
+    st.tuples(_CLEAR_THINKING, _CLEAR_TOOL_USES),
+).map(lambda edits: {"edits": [*edits]})
 
 _SEARCH: Final[Sequence[JsonValue]] = [
     {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},

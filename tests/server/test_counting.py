@@ -21,8 +21,8 @@ from minimsg.protocol.dialect import PLAIN
 from minimsg.server.catalog import Catalog
 from minimsg.server.prepare import Served, Settings, count_prompt, prepare_message
 
-from .generated import MODEL, count_body, requests, without_cache_marks
-from .running import Json
+from .generated import MODEL, count_body, examples, requests, without_cache_marks
+from .running import Json, Running
 
 WINDOW: Final = 1 << 20
 FEW: Final = settings(
@@ -123,3 +123,15 @@ def test_a_count_is_the_length_of_the_prompt_of_published_templates(
     name: str, published: Callable[[str], Served]
 ) -> None:
     check_counts(published(name))
+
+
+async def test_usage_adds_up_to_the_count_over_http(scripted: Running) -> None:
+    bodies = [body for body in examples(30, "scripted") if len(json.dumps(body)) < 4_000]
+    assert len(bodies) > 10
+    for body in bodies:
+        count, _ = await scripted.post(count_body(body), "/v1/messages/count_tokens")
+        message, _ = await scripted.post({**body, "max_tokens": 1})
+        usage = message["usage"]
+        assert isinstance(usage, dict)
+        parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        assert count["input_tokens"] == sum(int(str(usage[part])) for part in parts)
