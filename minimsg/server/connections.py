@@ -15,11 +15,17 @@ from typing import Any, Final
 
 from aiohttp import EMPTY_PAYLOAD, StreamReader, web
 from aiohttp.http import HttpVersion10, HttpVersion11, RawRequestMessage
-from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
+from aiohttp.http_exceptions import BadHttpMessage, BadHttpMethod, HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import _ErrInfo
 
 from minimsg import __version__
-from minimsg.errors import HeadersTooLarge, InvalidRequest, RequestError, RequestTimeout
+from minimsg.errors import (
+    HeadersTooLarge,
+    InvalidRequest,
+    MethodNotAllowed,
+    RequestError,
+    RequestTimeout,
+)
 from minimsg.limits import LIMITS
 from minimsg.protocol.message import new_id
 from minimsg.server.respond import as_request_error, error_response
@@ -35,6 +41,7 @@ INTERIM: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 GRACE_S: Final = 0.03  # in which most clients that stop sending have got their reply
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 1.0  # between two fillers; it doubles each time
 
+METHODS: Final = "GET, HEAD, OPTIONS, POST"  # of all routes; no parser knows a made-up one
 TLS: Final = "Received HTTPS traffic on an HTTP port"  # aiohttp's words
 
 
@@ -189,6 +196,8 @@ def _refusal(exc: HttpProcessingError | RequestTimeout) -> RequestError:
         return exc
     if isinstance(exc, LineTooLong):
         return HeadersTooLarge(f"A header may have {LIMITS.header_line_bytes} bytes.")
+    if isinstance(exc, BadHttpMethod) and " HTTP/1." in exc.message:  # else it is another protocol
+        return MethodNotAllowed("Method Not Allowed", headers={"allow": METHODS})
     return InvalidRequest("", "The request is not valid HTTP.")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import anthropic
 import pytest
 
@@ -56,6 +58,18 @@ async def test_a_method_that_a_route_does_not_take_is_405_with_those_it_takes(
         assert (status, error["type"]) == (405, "invalid_request_error")
         assert error["message"] == "Method Not Allowed"
         assert headers["Allow"] == "OPTIONS, POST"
+
+
+@pytest.mark.parametrize("method", ["Zq81", "GETS", "X-Y"])
+async def test_a_method_that_nobody_knows_is_405_too(scripted: Running, method: str) -> None:
+    host, port = scripted.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(f"{method} /v1/messages HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    answer = (await reader.read()).decode()
+    writer.close()
+    assert answer.startswith("HTTP/1.1 405 ")
+    assert "\r\nallow: GET, HEAD, OPTIONS, POST\r\n" in answer
+    assert '"invalid_request_error"' in answer
 
 
 @pytest.mark.parametrize(
