@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from typing import Final
 
 from aiohttp import web
 
 from minimsg.engine.types import Finish, FinishReason, GenerationRequest
 from minimsg.errors import Overloaded
-from minimsg.parsing.segments import PlainParser, Segment
+from minimsg.parsing.calls import Tools
+from minimsg.parsing.formats import parser_for
+from minimsg.parsing.segments import Segment
 from minimsg.protocol.build import EventBuilder, fold
 from minimsg.protocol.events import Event
 from minimsg.protocol.message import STOP_REASONS, StopReason, new_message
@@ -30,6 +33,8 @@ from minimsg.server.stream import stream_response
 from minimsg.text.detokenize import Detokenizer
 from minimsg.text.stops import StopMatcher
 
+NO_TOOLS: Final[Tools] = {}
+
 
 async def create_message(request: web.Request) -> web.StreamResponse:
     """Answer one request, streaming or plain. Raises RequestError, GenerationFailed."""
@@ -40,7 +45,13 @@ async def create_message(request: web.Request) -> web.StreamResponse:
     generation = server.generation(request[REQUEST_ID], prepared, request[TENANT])
     server.rates.admit_prompt(generation.tenant, len(generation.prompt_ids))
     headers = ignored_header(prepared.ignored)
-    events = reply(server, generation, prepared.stop_sequences, continues=prepared.continues)
+    events = reply(
+        server,
+        generation,
+        prepared.stop_sequences,
+        tools=prepared.tools,
+        continues=prepared.continues,
+    )
     async with aclosing(events):
         if prepared.stream:
             return await stream_response(request, events, headers)
@@ -53,16 +64,18 @@ async def reply(
     generation: GenerationRequest,
     stop_sequences: list[str],
     *,
+    tools: Tools = NO_TOOLS,
     continues: bool = False,
 ) -> AsyncGenerator[Event, None]:
     """The events of one reply; the first comes once the engine has taken the request.
 
-    `continues`: the prompt ends inside the reply, so a space at its start is meant.
+    `tools` are what the model may call. `continues`: the prompt ends inside the reply, so a
+    space at its start is meant.
     Raises Overloaded, GenerationFailed.
     """
     builder = EventBuilder(new_message(server.chat.name, len(generation.prompt_ids)))
     detokenizer = Detokenizer(server.chat.tokenizer, continues=continues)
-    parser, stops = PlainParser(), StopMatcher(stop_sequences)
+    parser, stops = parser_for(server.tool_format, tools), StopMatcher(stop_sequences)
 
     def show(segments: Iterable[Segment]) -> list[Event]:
         shown = [part for segment in segments for part in stops.push(segment)]
@@ -83,7 +96,8 @@ async def reply(
     finally:
         await tokens.aclose()
         server.rates.spend(generation.tenant, output_tokens)
-    rest = show(parser.push(detokenizer.flush())) + show(parser.flush())
+    is_cut = tokens.finish is not None and tokens.finish.reason is not FinishReason.END
+    rest = show(parser.push(detokenizer.flush())) + show(parser.flush(is_cut=is_cut))
     rest += [event for part in stops.flush() for event in builder.push(part)]
     reason = _stop_reason(tokens.finish, stops.hit)
     for event in rest + builder.finish(reason, stops.hit, output_tokens):

@@ -12,11 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from minimsg.engine.types import SamplingParams
+from minimsg.parsing.calls import CallableTool
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.render import Prompt, check_length, render
+from minimsg.prompt.tools import toolbox_of
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest, PromptRequest
 from minimsg.protocol.rules import unheeded
+from minimsg.protocol.tools import CustomTool, NoneChoice
 from minimsg.protocol.validation import Validated, parse_json, validate
 from minimsg.server.catalog import Catalog
 
@@ -46,7 +49,8 @@ class Served:
 class Prepared:
     """A request for a reply, checked and tokenized; `ignored` are JSON paths nobody reads.
 
-    `continues`: the reply goes on with text that the prompt ends with.
+    `continues`: the reply goes on with text that the prompt ends with. `tools` are those
+    that the model may call.
     """
 
     prompt_ids: list[int]
@@ -54,6 +58,7 @@ class Prepared:
     max_tokens: int
     stream: bool
     stop_sequences: list[str]
+    tools: dict[str, CallableTool]
     sampling: SamplingParams
     ignored: list[str]
 
@@ -78,6 +83,7 @@ def prepare_message(body: bytes, served: Served, dialect: Dialect) -> Prepared:
         max_tokens=_given(request.max_tokens, settings.default_max_tokens),
         stream=request.stream,
         stop_sequences=request.stop_sequences,
+        tools=_callable_tools(request),
         sampling=_sampling(request, served.chat.sampling),
         ignored=_ignored(checked, prompt, dialect),
     )
@@ -104,6 +110,18 @@ def _checked(kind: type[R], body: bytes, served: Served, dialect: Dialect) -> Va
 def _ignored(checked: Validated[R], prompt: Prompt, dialect: Dialect) -> list[str]:
     """All that was sent and changes nothing, by its path."""
     return [*checked.ignored, *unheeded(checked.request, dialect)]
+
+
+def _callable_tools(request: MessagesRequest) -> dict[str, CallableTool]:
+    """What the model was told of and may call, by name."""
+    if isinstance(request.tool_choice, NoneChoice):
+        return {}
+    custom = [tool for tool in request.tools if isinstance(tool, CustomTool)]
+    eager = {tool.name for tool in custom if tool.eager_input_streaming}
+    return {
+        function.name: CallableTool(function.parameters, is_eager=function.name in eager)
+        for function in toolbox_of(request).functions
+    }
 
 
 def _sampling(request: MessagesRequest, default: SamplingParams) -> SamplingParams:

@@ -79,6 +79,11 @@ class Server:
         """Whether a new request would be answered."""
         return self.is_live and not self.is_draining
 
+    @property
+    def tool_format(self) -> str:
+        """The form in which the model writes calls: a name in `parsing/formats.py`."""
+        return self.chat.traits.tool_format if self.chat.traits else "none"
+
     def check_can_answer(self) -> None:
         """Raise for work that must not begin. Raises NotImplementedHere, Overloaded."""
         if self.chat.template is None:
