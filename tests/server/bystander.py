@@ -33,12 +33,16 @@ PIPES_OF_A_PROCESS = 3  # that prepares big bodies, and stays
 
 
 @asynccontextmanager
-async def bystander(running: Running) -> AsyncIterator[Running]:
-    """Somebody streams while the block runs. AssertionError if the block disturbed anything."""
+async def bystander(running: Running, key: str = "any") -> AsyncIterator[Running]:
+    """Somebody streams while the block runs, with `key` if the server asks for one.
+
+    AssertionError if the block disturbed anything.
+    """
     async with running.session.get(running.url + "/health/live"):
         pass  # so that the one connection this session keeps is there before the count
     before = await Held.now(running)
-    async with aiohttp.ClientSession() as own, aiohttp.ClientSession() as theirs:
+    with_key = aiohttp.ClientSession(headers={"x-api-key": key})
+    async with aiohttp.ClientSession() as own, with_key as theirs:
         reader = Reader(replace(running, session=theirs))
         reading = asyncio.create_task(reader.read_on())
         try:

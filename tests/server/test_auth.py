@@ -5,9 +5,12 @@ from __future__ import annotations
 import hmac
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import anthropic
@@ -231,6 +234,20 @@ def test_each_key_is_compared_whichever_of_them_fits(monkeypatch: pytest.MonkeyP
 async def test_a_key_that_is_no_ascii_is_just_wrong(locked: Running) -> None:
     assert await status_of(locked, "GET", "/v1/models", x_api_key="é") == 401
     assert await status_of(locked, "GET", "/v1/models", authorization="Bearer é") == 401
+
+
+def test_a_key_that_is_nearly_right_takes_as_long_as_any_other() -> None:
+    keys = Keys([("alice", ALICE)])
+    tries = {"first byte": "x" + ALICE[1:], "last byte": ALICE[:-1] + "x"}
+    times: dict[str, list[int]] = {name: [] for name in tries}
+    for _ in range(10_000):  # in turns, so that what else the machine does falls on both
+        for name, key in tries.items():
+            started = time.perf_counter_ns()
+            with suppress(Unauthorized):
+                keys.tenant({"x-api-key": key})
+            times[name].append(time.perf_counter_ns() - started)
+    first, last = (median(of_one) for of_one in times.values())
+    assert abs(first - last) < 0.1 * first
 
 
 async def test_the_tenants_name_goes_to_the_engine(
