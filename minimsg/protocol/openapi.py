@@ -22,8 +22,8 @@ from minimsg.protocol.counting import TokenCount
 from minimsg.protocol.envelope import ErrorEvent
 from minimsg.protocol.events import Event
 from minimsg.protocol.message import Message
-from minimsg.protocol.models import ModelInfo
-from minimsg.protocol.paging import Page, PageQuery
+from minimsg.protocol.models import ModelInfo, ModelsQuery
+from minimsg.protocol.paging import Page
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest
 
 Schema = dict[str, Any]  # what pydantic writes
@@ -88,7 +88,7 @@ OPERATIONS: Final = (
         "/v1/models",
         "List the models.",
         answers=Page[ModelInfo],
-        query=PageQuery,
+        query=ModelsQuery,
     ),
     Operation(
         "get_model",
