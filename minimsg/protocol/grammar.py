@@ -3,9 +3,10 @@
     start -> message_start -> (block)* -> message_delta -> message_stop
     block = content_block_start(i) content_block_delta(i)* content_block_stop(i),  i = 0, 1, 2 ...
 
-`ping` may stand anywhere after message_start, `error` anywhere, and ends the stream.
-Unknown event types are legal (clients ignore them) and change nothing. Takes parsed
-JSON, not typed events: it is made to read what may be wrong.
+`ping` may stand anywhere after message_start, `error` anywhere, and ends the stream. A
+delta must be one of the open block's type. Unknown types of events, blocks and deltas are
+legal (clients ignore them) and change nothing. Takes parsed JSON, not typed events: it is
+made to read what may be wrong.
 Source: Messages API streaming page.
 """
 
@@ -40,6 +41,17 @@ NEXT: Final[dict[tuple[State, str], State]] = {
     (state, "error"): State.END for state in (State.START, State.MESSAGE, State.BLOCK, State.ENDING)
 }  # fmt: skip
 
+DELTAS: Final[dict[str, tuple[str, ...]]] = {
+    "text": ("text_delta", "citations_delta"),
+    "thinking": ("thinking_delta", "signature_delta"),
+    "redacted_thinking": (),
+    "tool_use": ("input_json_delta",),
+    "server_tool_use": ("input_json_delta",),
+    "mcp_tool_use": ("input_json_delta",),
+    "compaction": ("compaction_delta",),
+}  # by the type of the block
+
+KNOWN_DELTAS: Final = frozenset(delta for deltas in DELTAS.values() for delta in deltas)
 KNOWN: Final = frozenset(kind for _, kind in NEXT)
 
 
@@ -50,6 +62,7 @@ class StreamGrammar:
         self.state = State.START
         self._num_events = 0
         self._num_blocks = 0
+        self._block_type: object = None  # of the last block to open
 
     def push(self, event: Mapping[str, object]) -> str | None:
         """What is wrong with `event` at this place; the state moves only when nothing is."""
@@ -60,10 +73,12 @@ class StreamGrammar:
         following = NEXT.get((self.state, kind))
         if following is None:
             return self._complain(kind, f"the stream {self.state}")
-        wrong = self._wrong_index(kind, event.get("index"))
+        wrong = self._wrong_index(kind, event.get("index")) or self._wrong_delta(kind, event)
         if wrong is None:
             self.state = following
-            self._num_blocks += kind == "content_block_start"
+            if kind == "content_block_start":
+                self._num_blocks += 1
+                self._block_type = _type(event.get("content_block"))
         return wrong
 
     def flush(self) -> str | None:
@@ -80,8 +95,20 @@ class StreamGrammar:
             return None
         return self._complain(kind, f"index {index!r} where {right} is due")
 
+    def _wrong_delta(self, kind: str, event: Mapping[str, object]) -> str | None:
+        delta = _type(event.get("delta"))
+        allowed = DELTAS.get(str(self._block_type))
+        is_known = kind == "content_block_delta" and delta in KNOWN_DELTAS
+        if not is_known or allowed is None or delta in allowed:
+            return None
+        return self._complain(kind, f"{delta} in a block of type {self._block_type}")
+
     def _complain(self, kind: str, why: str) -> str:
         return f"event {self._num_events}, {kind}: {why}"
+
+
+def _type(part: object) -> object:
+    return part.get("type") if isinstance(part, Mapping) else None
 
 
 def check(events: Iterable[Mapping[str, object]]) -> str | None:

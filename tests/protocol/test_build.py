@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from minimsg.engine.types import FinishReason
-from minimsg.parsing.segments import TextSegment
+from minimsg.parsing.segments import (
+    Segment,
+    TextSegment,
+    ThinkingSegment,
+    ToolCallEnd,
+    ToolCallInput,
+    ToolCallStart,
+)
 from minimsg.protocol.build import EventBuilder, fold
 from minimsg.protocol.events import Event
-from minimsg.protocol.grammar import check
-from minimsg.protocol.message import STOP_REASONS, new_id, new_message
+from minimsg.protocol.message import STOP_REASONS, StopReason, new_id, new_message
 
 
 def events_of(texts: list[str]) -> list[Event]:
@@ -68,24 +71,105 @@ def test_an_empty_reply_has_no_block() -> None:
     assert fold(events)["content"] == []
 
 
-@given(st.lists(st.text(min_size=1)))
-def test_the_fold_of_any_reply_is_its_text_and_its_ending(texts: list[str]) -> None:
-    events = events_of(texts)
-    assert check(events) is None
-    message = fold(events)
-    shown = [block["text"] for block in message["content"] if block["type"] == "text"]
-    assert "".join(shown) == "".join(texts)
-    assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "END")
-    assert message["usage"]["output_tokens"] == 5
-    assert message["usage"]["service_tier"] == "standard"
+def built(segments: list[Segment], reason: StopReason = "end_turn") -> list[Event]:
+    """The events of a reply, less message_start, with ids that are known."""
+    builder = EventBuilder(new_message("m", input_tokens=7), sign=lambda thinking: thinking.upper())
+    events = [event for segment in segments for event in builder.push(segment)]
+    return events + builder.finish(reason, None, output_tokens=5)
 
 
-def test_the_fold_leaves_the_events_as_they_are() -> None:
-    events = events_of(["x"])
-    fold(events)
-    assert events == [{**events[0]}, *events[1:]]
-    assert events[0]["type"] == "message_start"
-    assert events[0]["message"]["content"] == []
+def short(events: list[Event]) -> list[object]:
+    """Events as one word and what is new in them."""
+    found: list[object] = []
+    for event in events:
+        if event["type"] == "content_block_start":
+            found.append((event["index"], event["content_block"]["type"]))
+        elif event["type"] == "content_block_delta":
+            found.append((event["index"], list(event["delta"].values())))
+        elif event["type"] == "content_block_stop":
+            found.append((event["index"], "stop"))
+        elif event["type"] == "message_delta":
+            found.append(event["delta"]["stop_reason"])
+    return found
+
+
+CALL: list[Segment] = [
+    ToolCallStart("add"),
+    ToolCallInput('{"a": 1'),
+    ToolCallInput("}"),
+    ToolCallEnd(),
+]
+
+
+def test_blocks_follow_each_other_and_only_one_is_open() -> None:
+    segments = [ThinkingSegment("pl"), ThinkingSegment("an"), TextSegment("x"), *CALL, *CALL]
+    assert short(built([*segments, TextSegment("y")])) == [
+        (0, "thinking"),
+        (0, ["thinking_delta", "pl"]),
+        (0, ["thinking_delta", "an"]),
+        (0, ["signature_delta", "PLAN"]),
+        (0, "stop"),
+        (1, "text"),
+        (1, ["text_delta", "x"]),
+        (1, "stop"),
+        *[
+            step
+            for index in (2, 3)
+            for step in [
+                (index, "tool_use"),
+                (index, ["input_json_delta", ""]),
+                (index, ["input_json_delta", '{"a": 1']),
+                (index, ["input_json_delta", "}"]),
+                (index, "stop"),
+            ]
+        ],
+        (4, "text"),
+        (4, ["text_delta", "y"]),
+        (4, "stop"),
+        "tool_use",
+    ]
+
+
+def test_a_tool_use_block_starts_with_its_id_and_an_empty_input() -> None:
+    start, ping, *_ = built(CALL)
+    assert start["type"] == "content_block_start"
+    block = start["content_block"]
+    assert block["type"] == "tool_use"
+    assert re.fullmatch(r"toolu_01[0-9A-Za-z]{22}", block["id"])
+    assert (block["name"], block["input"]) == ("add", {})
+    assert block["caller"] == {"type": "direct"}
+    assert ping == {"type": "ping"}
+
+
+def test_a_thinking_block_starts_empty() -> None:
+    start = built([ThinkingSegment("a")])[0]
+    assert start["type"] == "content_block_start"
+    assert start["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
+
+
+def test_omitted_thinking_shows_its_signature_only() -> None:
+    builder = EventBuilder(new_message("m", 7), display="omitted", sign=lambda _: "S")
+    events = builder.push(ThinkingSegment("plan")) + builder.push(TextSegment("x"))
+    assert short(events) == [
+        (0, "thinking"),
+        (0, ["signature_delta", "S"]),
+        (0, "stop"),
+        (1, "text"),
+        (1, ["text_delta", "x"]),
+    ]
+
+
+def test_thinking_that_nobody_asked_for_is_not_shown() -> None:
+    builder = EventBuilder(new_message("m", 7), display="none")
+    segments: list[Segment] = [TextSegment("x"), ThinkingSegment("plan"), TextSegment("y")]
+    events = [event for segment in segments for event in builder.push(segment)]
+    assert short(events) == [
+        (0, "text"),
+        (0, ["text_delta", "x"]),
+        (0, "stop"),
+        (1, "text"),
+        (1, ["text_delta", "y"]),
+    ]
 
 
 def test_every_way_to_succeed_has_a_stop_reason() -> None:

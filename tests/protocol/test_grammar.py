@@ -76,6 +76,49 @@ def test_a_wrong_stream_is_refused_at_the_right_event(kinds: list[str], complain
     assert check(events(*kinds)) == complaint
 
 
+def block(block_type: str, *delta_types: str) -> list[Json]:
+    """A whole stream of one block."""
+    start: Json = {"index": 0, "content_block": {"type": block_type}}
+    deltas: list[Json] = [{"index": 0, "delta": {"type": delta}} for delta in delta_types]
+    return [
+        {"type": "message_start"},
+        {"type": "content_block_start", **start},
+        *({"type": "content_block_delta", **delta} for delta in deltas),
+        *events("stop:0", "ending", "end"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("block_type", "delta_types"),
+    [
+        ("text", ["text_delta", "citations_delta", "text_delta"]),
+        ("thinking", ["thinking_delta", "signature_delta"]),
+        ("tool_use", ["input_json_delta", "input_json_delta"]),
+        ("server_tool_use", ["input_json_delta"]),
+        ("text", ["news_delta"]),
+        ("news", ["text_delta"]),
+    ],
+)
+def test_a_delta_of_the_blocks_own_type_is_accepted(
+    block_type: str, delta_types: list[str]
+) -> None:
+    assert check(block(block_type, *delta_types)) is None
+
+
+@pytest.mark.parametrize(
+    ("block_type", "delta_type"),
+    [
+        ("text", "input_json_delta"),
+        ("tool_use", "text_delta"),
+        ("thinking", "text_delta"),
+        ("redacted_thinking", "thinking_delta"),
+    ],
+)
+def test_a_delta_of_another_type_is_refused(block_type: str, delta_type: str) -> None:
+    complaint = f"event 3, content_block_delta: {delta_type} in a block of type {block_type}"
+    assert check(block(block_type, delta_type)) == complaint
+
+
 def test_the_state_stays_where_it_was_after_a_wrong_event() -> None:
     grammar = StreamGrammar()
     assert grammar.push({"type": "ping"}) is not None
