@@ -64,10 +64,10 @@ def probe(template: ChatTemplate, controls: Collection[str]) -> Traits:
         takes_text=takes_text,
         takes_blocks=takes_blocks,
         turn_end=_turn_end(template, trial.filled(exchange), "Marmot"),
-        takes_late_system=takes_system and shows_late_system(trial, has_tools=bool(tools)),
+        takes_late_system=takes_system and shows_late_system(trial, tools),
         takes_any_start=_takes_any_start(trial, takes_system=takes_system),
         takes_runs=takes_runs,
-        takes_reasoning=_takes_reasoning(trial, has_tools=bool(tools)),
+        takes_reasoning=_takes_reasoning(trial, tools),
         tools=tools,
     )
 
@@ -105,11 +105,11 @@ def _takes_any_start(trial: Trial, *, takes_system: bool) -> bool:
     return all(trial.shows(start) for start in starts)
 
 
-def _takes_reasoning(trial: Trial, *, has_tools: bool) -> bool:
+def _takes_reasoning(trial: Trial, tools: ToolForm | None) -> bool:
     ask = said("user", "Ibex")
     conversations = [[ask, said("assistant", "Marmot", reasoning_content="Osprey"), ask]]
-    if has_tools:
-        call = called("Marmot", reasoning_content="Osprey")
+    if tools:
+        call = called("Marmot", as_text=tools.is_argument_text, reasoning_content="Osprey")
         conversations.append([ask, call, said("tool", "Heron")])
     return any("Osprey" in trial.attempt(messages) for messages in conversations)
 

@@ -67,7 +67,7 @@ def find_tool_form(trial: Trial, *, takes_runs: bool) -> ToolForm | None:
     return None
 
 
-def shows_late_system(trial: Trial, *, has_tools: bool) -> bool:
+def shows_late_system(trial: Trial, tools: ToolForm | None) -> bool:
     """Whether system turns stay in their places after the first user turn."""
     ask, late = said("user", "Ibex"), said("system", "Egret")
     conversations = [
@@ -75,9 +75,9 @@ def shows_late_system(trial: Trial, *, has_tools: bool) -> bool:
         [ask, late],
         [ask, late, said("assistant", "Marmot"), said("user", "Pelican")],
     ]
-    if has_tools:
-        conversations.append([ask, called(""), late, said("tool", "Heron")])
-        conversations.append([ask, called(""), said("tool", "Heron"), late])
+    if tools:
+        call, result = called("", as_text=tools.is_argument_text), said("tool", "Heron")
+        conversations += [[ask, call, late, result], [ask, call, result, late]]
     return all(trial.shows(conversation) for conversation in conversations)
 
 

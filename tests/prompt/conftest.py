@@ -10,6 +10,9 @@ from typing import Final
 import pytest
 
 from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.render import Prompt, render
+from minimsg.protocol.dialect import Dialect
+from minimsg.protocol.request import MessagesRequest
 from minimsg.text.token_bytes import BYTE_ALPHABET
 
 CHATML: Final = (
@@ -35,6 +38,7 @@ CONFIG: Final = {
 }
 
 WriteModel = Callable[..., Path]
+OpenModel = Callable[[str], ChatModel]
 
 
 def added_token(id: int, text: str, **flags: bool) -> dict[str, object]:
@@ -93,3 +97,20 @@ def write_model(tmp_path: Path) -> WriteModel:
 def chat(write_model: WriteModel) -> ChatModel:
     """The written model with a ChatML template."""
     return ChatModel.open(write_model(), "written")
+
+
+@pytest.fixture
+def open_model(write_model: WriteModel) -> OpenModel:
+    """The written model with any template."""
+    return lambda template: ChatModel.open(write_model(template), "written")
+
+
+def prompt_of(chat: ChatModel, dialect: Dialect | None = None, **body: object) -> Prompt:
+    """What the model reads of a request with the fields `body`; types are checked, no rules."""
+    request = MessagesRequest.model_validate({"model": "m", "max_tokens": 1, **body})
+    return render(request, chat, dialect or Dialect())
+
+
+def shown(chat: ChatModel, prompt: Prompt) -> str:
+    """The prompt's text, control tokens shown."""
+    return b"".join(map(chat.tokenizer.token_bytes, prompt.ids)).decode()
