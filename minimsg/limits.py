@@ -42,6 +42,7 @@ class Limits:
     stop_sequences: int = 8_192  # reported cap of the hosted API
     stop_sequence_chars: int = 4_096
     user_id_chars: int = 256  # API
+    schema_chars: int = 256 * 1024  # of one JSON Schema
     seed: int = (1 << 63) - 1
     top_k: int = 1_000_000
     template_steps: int = 2_000_000  # loop turns and macro calls of one rendering

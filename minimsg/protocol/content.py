@@ -146,7 +146,7 @@ class SearchResultBlock(CacheMark):
     citations: CitationsConfig | None = None
 
 
-class ThinkingBlock(Wire):
+class ThinkingBlock(CacheMark):
     """What the model thought; comes back as it was sent."""
 
     type: Literal["thinking"]
@@ -154,7 +154,7 @@ class ThinkingBlock(Wire):
     signature: Text
 
 
-class RedactedThinkingBlock(Wire):
+class RedactedThinkingBlock(CacheMark):
     """Thinking that only the server which wrote it can read."""
 
     type: Literal["redacted_thinking"]

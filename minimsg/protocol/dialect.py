@@ -11,27 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from minimsg.features import FEATURES
+
 Profile = Literal["compat", "strict"]
 Version = Literal["2023-06-01", "2026-10-21"]
 
 OLD: Final[Version] = "2023-06-01"
 NEW: Final[Version] = "2026-10-21"
-
-# What can be missing: name -> what it is. `--without NAME` switches one off, to see how
-# a client takes it; what the loaded model cannot do is switched off for it.
-FEATURES: Final[dict[str, str]] = {
-    "adaptive-thinking": "thinking of type adaptive",
-    "context-management": "the field context_management",
-    "effort": "output_config.effort",
-    "forced-tools": "tool_choice any and tool",
-    "images": "image blocks",
-    "pdfs": "document blocks with a PDF",
-    "prefill": "a final assistant turn that the model continues",
-    "strict-tools": "strict: true on a tool",
-    "structured-outputs": "output_config.format",
-    "system-turns": "the role system inside messages",
-    "thinking": "thinking of any type but disabled",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +29,7 @@ class Dialect:
     betas: frozenset[str] = frozenset()
     lacking: frozenset[str] = frozenset()  # features that the loaded model cannot do
     without: frozenset[str] = frozenset()  # features that the configuration switches off
+    drops_server_tools: bool = False  # tools that the hosted API runs are left out, not refused
 
     @property
     def is_strict(self) -> bool:
@@ -57,6 +44,11 @@ class Dialect:
         """Whether `feature` works here; one of `FEATURES`."""
         assert feature in FEATURES, feature
         return feature not in self.lacking and feature not in self.without
+
+    def takes(self, feature: str) -> bool:
+        """Whether a request may ask for `feature`: compat lets it ask in vain, strict does not."""
+        assert feature in FEATURES, feature
+        return self.can(feature) or not (self.is_strict or feature in self.without)
 
 
 PLAIN: Final = Dialect()

@@ -1,22 +1,34 @@
-"""The turns of a conversation: messages of one role in a row are one turn.
+"""The turns of a conversation, and its blocks by their path.
 
-Each block keeps the JSON path at which the client wrote it, so that rules and rendering
-can name it after merging. Empty messages are left out. Knows messages and blocks, not
-what they mean. Used by `rules/` and `prompt/`.
+Messages of one role in a row are one turn. Each block keeps the JSON path at which the
+client wrote it, so that rules and rendering can name it after merging. Empty messages
+are left out. Knows messages and blocks, not what they mean. Used by `rules/` and
+`prompt/`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
+
+from minimsg.protocol.content import (
+    ContentSource,
+    DocumentBlock,
+    SearchResultBlock,
+    ToolResultBlock,
+)
+from minimsg.protocol.wire import Wire
 
 if TYPE_CHECKING:
     from minimsg.protocol.content import ContentBlock
     from minimsg.protocol.request import InputMessage
 
 Role = Literal["user", "assistant", "system"]
+A = TypeVar("A", bound=Wire)
+B = TypeVar("B", bound=Wire)
+C = TypeVar("C", bound=Wire)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +48,16 @@ class Turn:
     blocks: list[Placed]
 
 
-def turns_of(messages: Sequence[InputMessage]) -> list[Turn]:
-    """`messages` with neighbours of the same role merged, empty ones left out."""
-    filled = [(index, message) for index, message in enumerate(messages) if message.content]
+def turns_of(messages: Sequence[InputMessage], *, skip: Role | None = None) -> list[Turn]:
+    """`messages` with neighbours of the same role merged, empty ones left out.
+
+    With `skip`, messages of that role are left out too, and those around them merged.
+    """
+    filled = [
+        (index, message)
+        for index, message in enumerate(messages)
+        if message.content and message.role != skip
+    ]
     return [_turn(role, list(run)) for role, run in groupby(filled, key=lambda pair: pair[1].role)]
 
 
@@ -49,3 +68,66 @@ def _turn(role: Role, run: list[tuple[int, InputMessage]]) -> Turn:
         for place, block in enumerate(message.content)
     ]
     return Turn(role, run[-1][0], blocks)
+
+
+@overload
+def blocks_of(
+    messages: Sequence[InputMessage],
+    kind: type[A],
+    /,
+    *,
+    role: Role | None = None,
+    inside: bool = False,
+) -> Iterator[tuple[str, A]]: ...
+@overload
+def blocks_of(
+    messages: Sequence[InputMessage],
+    kind: type[A],
+    other: type[B],
+    /,
+    *,
+    role: Role | None = None,
+    inside: bool = False,
+) -> Iterator[tuple[str, A | B]]: ...
+@overload
+def blocks_of(
+    messages: Sequence[InputMessage],
+    kind: type[A],
+    other: type[B],
+    third: type[C],
+    /,
+    *,
+    role: Role | None = None,
+    inside: bool = False,
+) -> Iterator[tuple[str, A | B | C]]: ...
+def blocks_of(
+    messages: Sequence[InputMessage],
+    *kinds: type[Wire],
+    role: Role | None = None,
+    inside: bool = False,
+) -> Iterator[tuple[str, Wire]]:
+    """The blocks of some kinds (and one `role`) with their paths, in order.
+
+    With `inside`, those within results of tools, documents and search results too.
+    """
+    holders = (ToolResultBlock, DocumentBlock, SearchResultBlock) if inside else ()
+    for index, message in enumerate(messages):
+        if role is not None and message.role != role:
+            continue
+        for place, block in enumerate(message.content):
+            if isinstance(block, kinds):
+                yield f"messages.{index}.content.{place}", block
+            if isinstance(block, holders):
+                yield from _inside(f"messages.{index}.content.{place}", block, kinds)
+
+
+def _inside(path: str, block: Wire, kinds: tuple[type[Wire], ...]) -> Iterator[tuple[str, Wire]]:
+    content: Sequence[Wire] = ()
+    if isinstance(block, (ToolResultBlock, SearchResultBlock)):
+        content, path = block.content, f"{path}.{block.type}.content"
+    elif isinstance(block, DocumentBlock) and isinstance(block.source, ContentSource):
+        content, path = block.source.content, f"{path}.document.source.content.content"
+    for place, part in enumerate(content):
+        if isinstance(part, kinds):
+            yield f"{path}.{place}", part
+        yield from _inside(f"{path}.{place}", part, kinds)

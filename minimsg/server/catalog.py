@@ -17,6 +17,7 @@ from minimsg.errors import NotFound
 UNBUILT: Final = frozenset(
     {
         "adaptive-thinking",
+        "effort",
         "forced-tools",
         "images",
         "pdfs",

@@ -99,7 +99,7 @@ REFUSED: list[tuple[dict[str, JsonValue], str]] = [
     ),
     (
         body(max_tokens=0, stream=True),
-        "max_tokens: 0 only fills the cache and cannot be streamed",
+        "max_tokens: 0 only fills the cache and cannot be combined with `stream`",
     ),
     (
         body(stop_sequences=["a", " "]),
