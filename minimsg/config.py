@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from minimsg.protocol.dialect import FEATURES
+from minimsg.features import FEATURES
 
 T = TypeVar("T")
 

@@ -65,9 +65,11 @@ class Asker:
         encoded, dialect = json.dumps(body).encode(), own_dialect(self.server.config)
         prepared = await self.server.pool.run(prepare_message, encoded, dialect)
         generation = self.server.generation(f"run_{secrets.token_hex(8)}", prepared, LOCAL)
-        async with aclosing(reply(self.server, generation, prepared.stop_sequences)) as events:
+        async with aclosing(reply(self.server, generation, prepared)) as events:
             async for event in events:
                 sample.push(event, perf_counter() - start)
                 if event["type"] == "content_block_delta":
-                    show(event["delta"]["text"])
+                    delta = event["delta"]
+                    if delta["type"] == "text_delta":
+                        show(delta["text"])
         return sample.sample()

@@ -93,6 +93,8 @@ class EventBuilder:
                 "output_tokens": output_tokens,
             },
         }
+        if "context_management" in self._message:
+            ending["context_management"] = self._message["context_management"]
         return [*self._close(), ending, {"type": "message_stop"}]
 
     def _in_text(self) -> list[Event]:

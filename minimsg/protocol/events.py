@@ -6,10 +6,11 @@ about in `build.py`, how they travel in `sse.py`. Source: Messages API streaming
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.envelope import ErrorEvent
 from minimsg.protocol.message import Content, Message, StopReason
 
@@ -102,6 +103,7 @@ class MessageDelta(TypedDict):
 
     type: Literal["message_delta"]
     delta: Ending
+    context_management: NotRequired[ContextEdits]  # if the request asked for edits
     usage: FinalUsage
 
 

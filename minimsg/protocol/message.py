@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import secrets
 import string
-from typing import Final, Literal
+from typing import Final, Literal, NotRequired
 
 from pydantic import JsonValue
 from typing_extensions import TypedDict
 
 from minimsg.engine.types import FinishReason
+from minimsg.protocol.context import ContextEdits
+from minimsg.protocol.diagnosis import Diagnosis
 
 StopReason = Literal[
     "end_turn", "max_tokens", "stop_sequence", "tool_use", "model_context_window_exceeded"
@@ -97,7 +99,8 @@ class Message(TypedDict):
     stop_sequence: str | None
     stop_details: None
     container: None
-    diagnostics: None
+    diagnostics: Diagnosis | None
+    context_management: NotRequired[ContextEdits]  # if the request asked for edits
     usage: Usage
 
 

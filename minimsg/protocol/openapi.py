@@ -13,11 +13,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter
 
-from minimsg import __version__
 from minimsg.protocol.counting import TokenCount
 from minimsg.protocol.envelope import ErrorEvent
 from minimsg.protocol.events import Event
@@ -117,7 +117,7 @@ def document() -> Schema:
             "title": "minimsg",
             "summary": "The Messages API, served by a model of your own.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "version": __version__,
+            "version": version("minimsg"),
         },
         "security": [{}, {"key": []}, {"bearer": []}],  # no keys, no need for one
         "paths": paths,

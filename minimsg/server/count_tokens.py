@@ -16,11 +16,9 @@ from minimsg.server.state import SERVER
 
 
 async def count_tokens(request: web.Request) -> web.Response:
-    """Answer `{"input_tokens": n}`. Raises RequestError."""
+    """Answer a `TokenCount`. Raises RequestError."""
     server = request.app[SERVER]
     server.check_can_answer()
     dialect = dialect_of(request)
     counted = await server.pool.run(count_prompt, await read_body(request), dialect)
-    return json_response(
-        {"input_tokens": counted.input_tokens}, headers=ignored_header(counted.ignored)
-    )
+    return json_response(counted.answer, headers=ignored_header(counted.ignored))

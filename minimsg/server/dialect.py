@@ -38,6 +38,7 @@ def from_headers(headers: CIMultiDictProxy[str], config: ServerConfig) -> Dialec
         betas=_betas(headers, is_strict),
         lacking=UNBUILT,
         without=frozenset(config.without),
+        drops_server_tools=config.drop_server_tools,
     )
 
 

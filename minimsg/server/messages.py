@@ -11,29 +11,25 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import Final
 
 from aiohttp import web
 
 from minimsg.engine.types import Finish, FinishReason, GenerationRequest
 from minimsg.errors import Overloaded
-from minimsg.parsing.calls import Tools
 from minimsg.parsing.formats import parser_for
 from minimsg.parsing.segments import Segment
 from minimsg.protocol.build import EventBuilder, fold
 from minimsg.protocol.events import Event
-from minimsg.protocol.message import STOP_REASONS, StopReason, new_message
+from minimsg.protocol.message import STOP_REASONS, Message, StopReason, new_message
 from minimsg.server.auth import TENANT
 from minimsg.server.body import read_body
 from minimsg.server.dialect import dialect_of
-from minimsg.server.prepare import prepare_message
+from minimsg.server.prepare import Prepared, prepare_message
 from minimsg.server.respond import ignored_header, json_response
 from minimsg.server.state import REQUEST_ID, SERVER, Server
 from minimsg.server.stream import stream_response
 from minimsg.text.detokenize import Detokenizer
 from minimsg.text.stops import StopMatcher
-
-NO_TOOLS: Final[Tools] = {}
 
 
 async def create_message(request: web.Request) -> web.StreamResponse:
@@ -45,13 +41,7 @@ async def create_message(request: web.Request) -> web.StreamResponse:
     generation = server.generation(request[REQUEST_ID], prepared, request[TENANT])
     server.rates.admit_prompt(generation.tenant, len(generation.prompt_ids))
     headers = ignored_header(prepared.ignored)
-    events = reply(
-        server,
-        generation,
-        prepared.stop_sequences,
-        tools=prepared.tools,
-        continues=prepared.continues,
-    )
+    events = reply(server, generation, prepared)
     async with aclosing(events):
         if prepared.stream:
             return await stream_response(request, events, headers)
@@ -60,22 +50,16 @@ async def create_message(request: web.Request) -> web.StreamResponse:
 
 
 async def reply(
-    server: Server,
-    generation: GenerationRequest,
-    stop_sequences: list[str],
-    *,
-    tools: Tools = NO_TOOLS,
-    continues: bool = False,
+    server: Server, generation: GenerationRequest, prepared: Prepared
 ) -> AsyncGenerator[Event, None]:
     """The events of one reply; the first comes once the engine has taken the request.
 
-    `tools` are what the model may call. `continues`: the prompt ends inside the reply, so a
-    space at its start is meant.
     Raises Overloaded, GenerationFailed.
     """
-    builder = EventBuilder(new_message(server.chat.name, len(generation.prompt_ids)))
-    detokenizer = Detokenizer(server.chat.tokenizer, continues=continues)
-    parser, stops = parser_for(server.tool_format, tools), StopMatcher(stop_sequences)
+    builder = EventBuilder(_new_message(server, generation, prepared))
+    detokenizer = Detokenizer(server.chat.tokenizer, continues=prepared.continues)
+    parser = parser_for(server.tool_format, prepared.tools)
+    stops = StopMatcher(prepared.stop_sequences)
 
     def show(segments: Iterable[Segment]) -> list[Event]:
         shown = [part for segment in segments for part in stops.push(segment)]
@@ -102,6 +86,14 @@ async def reply(
     reason = _stop_reason(tokens.finish, stops.hit)
     for event in rest + builder.finish(reason, stops.hit, output_tokens):
         yield event
+
+
+def _new_message(server: Server, generation: GenerationRequest, prepared: Prepared) -> Message:
+    message = new_message(server.chat.name, len(generation.prompt_ids))
+    message["diagnostics"] = prepared.diagnostics
+    if prepared.context_management is not None:
+        message["context_management"] = prepared.context_management
+    return message
 
 
 def _stop_reason(finish: Finish | None, stop_sequence: str | None) -> StopReason:

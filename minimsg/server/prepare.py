@@ -16,6 +16,9 @@ from minimsg.parsing.calls import CallableTool
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.render import Prompt, check_length, render
 from minimsg.prompt.tools import toolbox_of
+from minimsg.protocol.context import ContextEdits
+from minimsg.protocol.counting import TokenCount
+from minimsg.protocol.diagnosis import Diagnosis, diagnosis_of
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest, PromptRequest
 from minimsg.protocol.rules import unheeded
@@ -34,7 +37,6 @@ class Settings:
     catalog: Catalog
     max_context: int  # tokens, prompt and reply together
     default_max_tokens: int
-    drop_server_tools: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +49,33 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request for a reply, checked and tokenized; `ignored` are JSON paths nobody reads.
-
-    `continues`: the reply goes on with text that the prompt ends with. `tools` are those
-    that the model may call.
-    """
+    """A request for a reply, checked and tokenized."""
 
     prompt_ids: list[int]
-    continues: bool
+    continues: bool  # the reply goes on with text that the prompt ends with
     max_tokens: int
     stream: bool
     stop_sequences: list[str]
-    tools: dict[str, CallableTool]
+    tools: dict[str, CallableTool]  # what the model may call
     sampling: SamplingParams
-    ignored: list[str]
+    context_management: ContextEdits | None  # what was edited, if edits were asked for
+    diagnostics: Diagnosis | None
+    ignored: list[str]  # JSON paths of what changes nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
     """A prompt's length in tokens."""
 
-    input_tokens: int
-    ignored: list[str]
+    answer: TokenCount
+    ignored: list[str]  # JSON paths of what changes nothing
 
 
 def prepare_message(body: bytes, served: Served, dialect: Dialect) -> Prepared:
     """The body of POST /v1/messages. Raises RequestError."""
     checked = _checked(MessagesRequest, body, served, dialect)
     request, settings = checked.request, served.settings
-    prompt = render(request, served.chat)
+    prompt = render(request, served.chat, dialect)
     check_length(prompt, settings.max_context)
     return Prepared(
         prompt_ids=prompt.ids,
@@ -85,6 +85,8 @@ def prepare_message(body: bytes, served: Served, dialect: Dialect) -> Prepared:
         stop_sequences=request.stop_sequences,
         tools=_callable_tools(request),
         sampling=_sampling(request, served.chat.sampling),
+        context_management=_context_edits(request, prompt),
+        diagnostics=diagnosis_of(request.diagnostics),
         ignored=_ignored(checked, prompt, dialect),
     )
 
@@ -92,8 +94,12 @@ def prepare_message(body: bytes, served: Served, dialect: Dialect) -> Prepared:
 def count_prompt(body: bytes, served: Served, dialect: Dialect) -> Counted:
     """The body of POST /v1/messages/count_tokens. Raises RequestError."""
     checked = _checked(CountTokensRequest, body, served, dialect)
-    prompt = render(checked.request, served.chat)
-    return Counted(len(prompt.ids), _ignored(checked, prompt, dialect))
+    request = checked.request
+    prompt = render(request, served.chat, dialect)
+    answer: TokenCount = {"input_tokens": len(prompt.ids)}
+    if prompt.original_input_tokens is not None:
+        answer["context_management"] = {"original_input_tokens": prompt.original_input_tokens}
+    return Counted(answer, _ignored(checked, prompt, dialect))
 
 
 WORK: Final = {function.__name__: function for function in (prepare_message, count_prompt)}
@@ -101,7 +107,7 @@ WORK: Final = {function.__name__: function for function in (prepare_message, cou
 
 def _checked(kind: type[R], body: bytes, served: Served, dialect: Dialect) -> Validated[R]:
     """JSON, types, model, rules: in the order in which the hosted API looks at them."""
-    checked = validate(kind, parse_json(body), dialect)
+    checked = validate(kind, parse_json(body, dialect), dialect)
     served.settings.catalog.find(checked.request.model)
     checked.request.check(dialect)
     return checked
@@ -109,7 +115,11 @@ def _checked(kind: type[R], body: bytes, served: Served, dialect: Dialect) -> Va
 
 def _ignored(checked: Validated[R], prompt: Prompt, dialect: Dialect) -> list[str]:
     """All that was sent and changes nothing, by its path."""
-    return [*checked.ignored, *unheeded(checked.request, dialect)]
+    return [*checked.ignored, *unheeded(checked.request, dialect), *prompt.left_out]
+
+
+def _context_edits(request: MessagesRequest, prompt: Prompt) -> ContextEdits | None:
+    return {"applied_edits": prompt.applied_edits} if request.context_management else None
 
 
 def _callable_tools(request: MessagesRequest) -> dict[str, CallableTool]:

@@ -48,10 +48,7 @@ class Server:
         self._idle.set()
 
     def _settings(self) -> Settings:
-        config = self.config
-        return Settings(
-            self.catalog, self.max_context, config.default_max_tokens, config.drop_server_tools
-        )
+        return Settings(self.catalog, self.max_context, self.config.default_max_tokens)
 
     @contextmanager
     def answering(self) -> Iterator[None]:

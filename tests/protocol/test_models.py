@@ -11,7 +11,8 @@ import pytest
 from pydantic import JsonValue
 
 from minimsg.errors import InvalidRequest
-from minimsg.protocol.dialect import FEATURES, PLAIN, Dialect
+from minimsg.features import FEATURES
+from minimsg.protocol.dialect import PLAIN, Dialect
 from minimsg.protocol.models import capabilities, model_info
 from minimsg.protocol.paging import PageQuery, page
 from minimsg.protocol.validation import validate

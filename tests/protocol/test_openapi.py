@@ -63,7 +63,7 @@ def check(data: JsonValue) -> None:
         {"tools": [{"name": "f", "input_schema": {"type": "object"}}]},
         {"tools": [{"type": None, "name": "f", "input_schema": {"type": "object"}}]},
         {"tools": [{"type": "bash_20250124", "name": "bash"}]},
-        {"thinking": {"type": "enabled", "budget_tokens": 1024}},
+        {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2_000},
         {"messages": [HI, CALL, RESULT]},
     ],
 )

@@ -89,11 +89,11 @@ def published(tmp_path_factory: pytest.TempPathFactory, test_data: Path) -> Call
 def opened(folder: Path, template: str) -> Served:
     (folder / "chat_template.jinja").write_text(template)
     catalog = Catalog(MODEL)
-    return Served(ChatModel.open(folder, MODEL), Settings(catalog, WINDOW, 100, False))
+    return Served(ChatModel.open(folder, MODEL), Settings(catalog, WINDOW, 100))
 
 
 def counted(body: object, served: Served) -> int:
-    return count_prompt(json.dumps(body).encode(), served, PLAIN).input_tokens
+    return count_prompt(json.dumps(body).encode(), served, PLAIN).answer["input_tokens"]
 
 
 def prompt_ids(body: object, served: Served) -> list[int]:
