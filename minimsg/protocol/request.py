@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from minimsg.limits import LIMITS
 from minimsg.protocol.content import SystemText, TurnContent
@@ -36,6 +37,15 @@ from minimsg.protocol.validation import validate
 from minimsg.protocol.wire import CacheMark, JsonObject, Name, ShortText, Text, Wire, or_null
 
 
+def _printable(name: str) -> str:
+    """A name goes into answers and log lines, so it has none of what moves a terminal's cursor."""
+    if not name.isprintable():
+        raise PydanticCustomError(
+            "not_printable", "String should contain printable characters only"
+        )
+    return name
+
+
 class InputMessage(Wire):
     """One turn as the client sent it; a string content has become one text block."""
 
@@ -48,7 +58,9 @@ class InputMessage(Wire):
 class PromptRequest(CacheMark):
     """What both routes take: everything that decides what the model reads."""
 
-    model: str = Field(min_length=1, max_length=LIMITS.model_name_chars)
+    model: Annotated[
+        str, Field(min_length=1, max_length=LIMITS.model_name_chars), AfterValidator(_printable)
+    ]
     messages: list[InputMessage] = Field(max_length=LIMITS.messages)
     system: SystemText = Field(default_factory=list)
     tools: Tools = Field(default_factory=list)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -60,6 +61,14 @@ def read_answer(data: bytes) -> Answer:
         body,
         source.file.read(),
     )
+
+
+async def next_answer(reader: asyncio.StreamReader) -> Answer:
+    """The next response of an open connection, which says how long it is."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    found = re.search(rb"(?i)\ncontent-length: (\d+)", head)
+    assert found is not None
+    return read_answer(head + await reader.readexactly(int(found[1])))
 
 
 class Source:

@@ -18,7 +18,7 @@ from minimsg.server import connections
 
 from .bystander import bystander
 from .conftest import Start
-from .raw import Answer, collect, connect, post, read_answer, say
+from .raw import Answer, collect, connect, next_answer, post, read_answer, say
 from .running import LONG, PLAIN, TAPES, Json, Running, ask, eventually
 from .test_disconnect import ONE_AT_A_TIME, until
 
@@ -68,7 +68,7 @@ async def test_a_reply_may_take_longer_than_its_head(
         writer.write(data[:20])
         await asyncio.sleep(0.01)
         writer.write(data[20:])
-        answer = read_answer(await reader.readuntil(b"}}"))
+        answer = await next_answer(reader)
     assert answer.json["usage"]["output_tokens"] == 600
     assert time.monotonic() - started > 0.05
 
@@ -97,7 +97,7 @@ async def test_500_idle_connections_keep_nobody_out(scripted: Running) -> None:
             for _ in range(500):
                 reader, writer = await idle.enter_async_context(connect(watched))
                 writer.write(HEALTH)
-                await reader.readuntil(b"}")
+                await next_answer(reader)
             answer, _ = await watched.post(ask(PLAIN))
             assert answer["content"] == [{"type": "text", "text": TAPES[PLAIN]}]
 
@@ -212,3 +212,11 @@ async def test_who_stops_sending_over_http_1_0_has_left(watched: Running) -> Non
     data = post(ask(LONG, stream=True)).replace(b"HTTP/1.1", b"HTTP/1.0")
     received = await half_close(watched, data)
     assert b"message_stop" not in received
+
+
+async def test_who_stops_sending_is_told_the_end_at_once(
+    scripted: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "FIRST_PAUSE_S", 60.0)  # no second filler finds it idle
+    received = await half_close(scripted, post(ask(LONG, max_tokens=600)))
+    assert read_answer(received).json["usage"]["output_tokens"] == 600
