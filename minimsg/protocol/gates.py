@@ -1,9 +1,11 @@
-"""Fields that exist only under an API version, a beta or a profile: one table.
+"""Fields and kinds that exist only under an API version, a beta, a profile or with a model.
 
 A gated field is checked in the raw JSON, before types: the hosted API answers
-`context_management: Extra inputs are not permitted` whatever the field holds. Profile
-`compat` opens every gate but those that a configuration closes. Knows paths, not what
-the fields mean (`request.py`). Source: Messages API reference, beta headers.
+`context_management: Extra inputs are not permitted` whatever the field holds, and of a kind
+of thinking that the model does not know it says which it does. Profile `compat` opens every
+gate but those that a configuration closes. Knows paths, not what the fields mean
+(`request.py`). Source: Messages API reference, beta headers; Claude Code 2.1.332, which
+reads the words.
 """
 
 from __future__ import annotations
@@ -35,6 +37,14 @@ def _context_management(dialect: Dialect) -> bool:
     return dialect.can("context-management") and asked(dialect)
 
 
+def _always(dialect: Dialect) -> bool:
+    return True
+
+
+def _adaptive(dialect: Dialect) -> bool:
+    return dialect.takes("adaptive-thinking")
+
+
 GATES: Final[dict[str, Gate]] = {
     # API version
     "temperature": _old_version,
@@ -60,14 +70,32 @@ GATES: Final[dict[str, Gate]] = {
     "seed": _extension,
 }
 
+THINKING: Final[dict[str, Gate]] = {
+    "enabled": _always,
+    "disabled": _always,
+    "adaptive": _adaptive,
+    "between_tools": _adaptive,
+}
+
 
 def check_gates(data: object, dialect: Dialect) -> None:
-    """Refuse a field of `data` whose gate is closed. Raises InvalidRequest."""
+    """Refuse a field or a kind in `data` whose gate is closed. Raises InvalidRequest."""
+    _check_kind_of_thinking(data, dialect)
     for pattern, is_open in GATES.items():
         if is_open(dialect):
             continue
         for path in _places(data, pattern.split(".")):
             raise InvalidRequest(path, "Extra inputs are not permitted")
+
+
+def _check_kind_of_thinking(data: object, dialect: Dialect) -> None:
+    """Clients read the words: told of 'enabled' and 'disabled' only, they ask for a budget."""
+    thinking = data.get("thinking") if isinstance(data, dict) else None
+    kind = thinking.get("type") if isinstance(thinking, dict) else None
+    known = [f"'{name}'" for name, is_open in THINKING.items() if is_open(dialect)]
+    if isinstance(kind, str) and kind in THINKING and not THINKING[kind](dialect):
+        why = f"Input tag '{kind}' found using 'type' does not match any of the expected tags"
+        raise InvalidRequest("thinking", f"{why}: {', '.join(known)}")
 
 
 def _places(data: object, pattern: list[str]) -> Iterator[str]:

@@ -121,6 +121,10 @@ REPLIES = [
     first("a first turn"),
     first("without a stream", stream=False, max_tokens=64_000),
     first("thinking with a budget", thinking={"type": "enabled", "budget_tokens": 127_999}),
+    first(
+        "a system turn without words, which sets the effort",
+        messages=[USER_TURN, {**SYSTEM_TURN, "content": []}],
+    ),
     first("no betas", remove=("context_management", "thinking")),
     later(
         "results in another order than the calls",
