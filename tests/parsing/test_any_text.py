@@ -85,7 +85,7 @@ def calls_of(segments: list[Segment]) -> Iterator[tuple[str, str, bool]]:
         yield name, input, False
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(list(PARSERS)), texts, st.integers(1, 6), st.booleans())
 def test_calls_are_known_and_their_input_is_json_whatever_the_text(
     name: str, text: str, size: int, is_cut: bool
