@@ -128,7 +128,7 @@ def test_what_another_servers_tool_search_found_is_told(tooled: ChatModel) -> No
     references = [{"type": "tool_reference", "tool_name": "b"}]
     content = {"type": "tool_search_tool_search_result", "tool_references": references}
     result = {"type": "tool_search_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
-    messages = [
+    messages: list[Block] = [
         {"role": "user", "content": "q"},
         {"role": "assistant", "content": [result]},
         {"role": "user", "content": "r"},
@@ -139,7 +139,7 @@ def test_what_another_servers_tool_search_found_is_told(tooled: ChatModel) -> No
 def test_a_tool_stays_though_the_result_that_named_it_is_summed_up(tooled: ChatModel) -> None:
     summary = {"type": "compaction", "content": "s"}
     summed_up: Block = {"role": "assistant", "content": [summary]}
-    messages = [*found("b"), summed_up, *found("c")]
+    messages: list[Block] = [*found("b"), summed_up, *found("c")]
     assert names(tooled, [deferred("b"), deferred("c")], messages) == ["b", "c"]
 
 
