@@ -1,8 +1,8 @@
-"""One connection: bytes that are no request, clients that take their time or stop sending.
+"""One connection: bytes that are no request, clients that are slow, read nothing or half close.
 
 aiohttp turns bytes into requests and has no public way to change what happens when it
-cannot. `Connection` fills the gaps: the refusal comes in the API's envelope, the head of
-a request must be there in time, and a client that has sent all it will may still read.
+cannot. `Connection` fills the gaps: the refusal comes in the API's envelope, a request's
+head comes in time, a reply is read in time, and who has sent all it will may still read.
 Knows aiohttp's protocol class from inside, to which `tests/server/test_raw_http.py` holds
 it; knows nothing of routes. Requests that could be read go to `middleware.py`.
 """
@@ -29,7 +29,7 @@ from minimsg.errors import (
 from minimsg.limits import LIMITS
 from minimsg.protocol.message import new_id
 from minimsg.server.respond import as_request_error, error_response
-from minimsg.server.state import REQUEST_ID
+from minimsg.server.state import REQUEST_ID, SERVER
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +54,7 @@ class Runner(web.AppRunner):
             made.request_handler,
             request_factory=made.request_factory,
             handler_cancellation=made.handler_cancellation,
+            write_timeout_s=self.app[SERVER].config.write_timeout_s,
             **made._kwargs,
         )
 
@@ -76,12 +77,14 @@ class Connections(web.Server):
 class Connection(web.RequestHandler):
     """One client's connection. Requests are read ahead and answered one by one."""
 
-    __slots__ = ("_body", "_head_timer")
+    __slots__ = ("_body", "_head_timer", "_write_timeout_s", "_write_timer")
 
-    def __init__(self, manager: web.Server, **settings: Any) -> None:
+    def __init__(self, manager: web.Server, *, write_timeout_s: float, **settings: Any) -> None:
         super().__init__(manager, **settings)
         self._body: StreamReader = EMPTY_PAYLOAD  # of the latest request
         self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timeout_s = write_timeout_s
+        self._write_timer: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
         """Bytes of the client: requests, parts of them, or neither."""
@@ -105,9 +108,22 @@ class Connection(web.RequestHandler):
         self._loop.call_later(GRACE_S, self._write_fillers, FIRST_PAUSE_S)
         return True
 
+    def pause_writing(self) -> None:
+        """The client does not read, and has its time to begin; whoever writes waits for it."""
+        super().pause_writing()
+        if self.transport is not None:
+            drop = self.transport.abort
+            self._write_timer = self._loop.call_later(self._write_timeout_s, drop)
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        self._stop_write_timer()
+        super().resume_writing()
+
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection is closed, by whom ever."""
         self._stop_head_timer()
+        self._stop_write_timer()
         super().connection_lost(exc)
 
     def handle_error(
@@ -168,6 +184,11 @@ class Connection(web.RequestHandler):
             self._head_timer.cancel()
             self._head_timer = None
 
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
     def _write_fillers(self, pause_s: float) -> None:
         """Find out, again and again, whether the client of a half-closed connection has left."""
         request = self._current_request
@@ -186,8 +207,8 @@ class Connection(web.RequestHandler):
 def _is_sound(message: RawRequestMessage) -> bool:
     """Whether version and framing are HTTP/1's; both of aiohttp's parsers take more than that."""
     coding = message.headers.get("transfer-encoding", "chunked")
-    versions = (HttpVersion10, HttpVersion11)
-    return message.version in versions and coding.lower() == "chunked"
+    is_chunked = coding.isascii() and coding.lower() == "chunked"  # a Kelvin sign becomes a k
+    return is_chunked and message.version in (HttpVersion10, HttpVersion11)
 
 
 def _refusal(exc: HttpProcessingError | RequestTimeout) -> RequestError:
@@ -195,7 +216,7 @@ def _refusal(exc: HttpProcessingError | RequestTimeout) -> RequestError:
     if isinstance(exc, RequestTimeout):
         return exc
     if isinstance(exc, LineTooLong):
-        return HeadersTooLarge(f"A header may have {LIMITS.header_line_bytes} bytes.")
+        return HeadersTooLarge(f"A header has more than {LIMITS.header_line_bytes} bytes.")
     if isinstance(exc, BadHttpMethod) and " HTTP/1." in exc.message:  # else it is another protocol
         return MethodNotAllowed("Method Not Allowed", headers={"allow": METHODS})
     return InvalidRequest("", "The request is not valid HTTP.")

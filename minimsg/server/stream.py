@@ -3,7 +3,8 @@
 The status line waits for the first event: until then a failure is an ordinary error
 response. After it, a failure is an `error` event, and then the end. A silent stream gets
 pings, but only while the engine is alive: a ping resets the client's watchdog. A client
-that does not read is dropped. Knows HTTP and events, not where they come from.
+that does not read is dropped by its connection (`connections.py`). Knows HTTP and events,
+not where they come from.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable
+from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
@@ -61,10 +63,9 @@ async def _write_rest(writer: EventWriter, events: AsyncIterator[Event], request
 
 
 class EventWriter:
-    """One open response, and how long it has been silent or stuck."""
+    """One open response, and how long it has been silent."""
 
     def __init__(self, request: web.Request, response: web.StreamResponse) -> None:
-        self._request = request
         self._response = response
         self._server = request.app[SERVER]
         self._is_writing = False
@@ -79,38 +80,24 @@ class EventWriter:
         await self._note(self._response.write_eof())
 
     async def watch(self) -> None:
-        """Ping a silent stream while the engine lives; drop a client that does not read.
+        """Ping a silent stream while the engine lives.
 
         Beside the writes, not around each: a timer for every token would cost more than
         the token.
         """
-        config = self._server.config
-        limits = (config.ping_interval_s, config.write_timeout_s)  # silent, stuck
-        while True:
-            left = self._since + limits[self._is_writing] - time.monotonic()
-            if left > 0:
-                await asyncio.sleep(min(left, *limits))
-            elif self._is_writing:
-                return self._drop()
-            else:
-                await self._ping()
-
-    async def _ping(self) -> None:
-        self._since = time.monotonic()
-        if self._server.is_live:
-            try:
-                async with asyncio.timeout(self._server.config.write_timeout_s):
+        interval_s = self._server.config.ping_interval_s
+        with suppress(ConnectionError):  # which the next event meets, too
+            while True:
+                left_s = self._since + interval_s - time.monotonic()
+                if left_s > 0 or self._is_writing:
+                    await asyncio.sleep(left_s if left_s > 0 else interval_s)
+                elif self._server.is_live:
                     await self.write(PING)
-            except (ConnectionError, TimeoutError):
-                self._drop()
-
-    def _drop(self) -> None:
-        """End the connection; the write that is under way, or the next one, fails."""
-        if self._request.transport is not None:
-            self._request.transport.abort()
+                else:
+                    self._since = time.monotonic()
 
     async def _note(self, writing: Awaitable[None]) -> None:
-        self._is_writing, self._since = True, time.monotonic()
+        self._is_writing = True
         try:
             await writing
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
@@ -12,6 +13,7 @@ from typing import cast
 
 import pytest
 
+from minimsg.config import ServerConfig
 from minimsg.limits import LIMITS
 from minimsg.protocol.sse import Decoder
 from minimsg.server import connections
@@ -122,6 +124,22 @@ async def test_pipelined_requests_are_answered_one_by_one_in_their_order(
         assert answer.json["usage"]["output_tokens"] == length
         received = answer.rest
     assert received == b""
+
+
+async def test_who_reads_no_reply_is_dropped(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = await start(config=ServerConfig(write_timeout_s=0.3))
+    await running.post(ask(PLAIN))
+    before = len(asyncio.all_tasks())
+    with socket.socket() as stalled:
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        host, port = running.url.removeprefix("http://").split(":")
+        stalled.connect((host, int(port)))
+        stalled.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+        await eventually(lambda: len(asyncio.all_tasks()) > before)
+        await eventually(lambda: len(asyncio.all_tasks()) <= before)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def half_close(running: Running, data: bytes) -> bytes:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from urllib.parse import quote
 
 import pytest
 from aiohttp import http_parser, web_protocol
@@ -207,3 +208,30 @@ async def test_without_its_compiled_parts_aiohttp_is_held_to_the_same(
     finally:
         process.terminate()
         await process.wait()
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "\r\n2026-11-29 ERROR secret",
+        "\x1b[2J\x1b[31msecret",
+        "secret\u2028secret\u0085secret\u202esecret",
+    ],
+    ids=["line", "escape", "unicode"],
+)
+async def test_no_line_of_the_log_is_written_by_a_client(
+    scripted: Running, forged: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    url, session = scripted.url, scripted.session
+    await scripted.post(ask(PLAIN, max_tokens=5, system=forged))
+    await scripted.post(ask(PLAIN, model=forged), status=400)
+    await scripted.post(ask(PLAIN, **{forged: 1, "max_tokens": 5}))
+    async with session.get(url + "/v1/models/" + quote(forged)) as response:
+        assert response.status == 404
+    async with session.get(url + "/" + quote(forged), params={forged: forged}) as response:
+        assert response.status == 404
+    await say(scripted, f"GET /{forged} HTTP/1.1\r\nHost: {forged}\r\n\r\n\r\n".encode())
+    assert len(caplog.messages) >= 6
+    assert all(line.isprintable() for line in caplog.messages)
+    assert "secret" not in caplog.text
