@@ -36,6 +36,18 @@ def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[int]:
     return ids
 
 
+def token_starts(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[int]:
+    """For each id of `encode_pieces` where it begins in the text of all `pieces` together."""
+    starts: list[int] = []
+    for place, (begin, piece) in enumerate(_placed_stretches(pieces, tokenizer)):
+        if piece.is_control:
+            starts.append(begin)
+        elif piece.text:
+            inside = tokenizer.starts(piece.text, at_start=place == 0)
+            starts += [begin + start for start in inside]
+    return starts
+
+
 def fewest_tokens(pieces: Sequence[Piece], tokenizer: Tokenizer) -> int:
     """A number of tokens that `pieces` have at least, told without encoding them."""
     return sum(
@@ -46,20 +58,29 @@ def fewest_tokens(pieces: Sequence[Piece], tokenizer: Tokenizer) -> int:
 
 def stretches_of(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[Piece]:
     """`pieces` as the flags of the control tokens among them leave them."""
+    return [piece for _, piece in _placed_stretches(pieces, tokenizer)]
+
+
+def _placed_stretches(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[tuple[int, Piece]]:
+    """The stretches, each with the place where it begins in the text of all `pieces`."""
     settled = _with_single_words_settled(pieces, tokenizer)
     tokens = [tokenizer.control_tokens[p.text] if p.is_control else None for p in settled]
-    return [
-        piece if piece.is_control else Piece(_stripped(piece.text, before, after), False)
-        for piece, before, after in zip(settled, [None, *tokens], [*tokens[1:], None], strict=False)
-    ]
+    placed: list[tuple[int, Piece]] = []
+    begin = 0
+    for piece, before, after in zip(settled, [None, *tokens], [*tokens[1:], None], strict=False):
+        lost, text = (0, piece.text) if piece.is_control else _stripped(piece.text, before, after)
+        placed.append((begin + lost, Piece(text, piece.is_control)))
+        begin += len(piece.text)
+    return placed
 
 
-def _stripped(text: str, before: ControlToken | None, after: ControlToken | None) -> str:
-    if before is not None and before.strips_right:
-        text = text.lstrip(WHITE_SPACE)
-    if after is not None and after.strips_left:
-        text = text.rstrip(WHITE_SPACE)
-    return text
+def _stripped(
+    text: str, before: ControlToken | None, after: ControlToken | None
+) -> tuple[int, str]:
+    """How many characters `text` loses at its start, and what is left of it."""
+    kept = text.lstrip(WHITE_SPACE) if before is not None and before.strips_right else text
+    lost = len(text) - len(kept)
+    return lost, kept.rstrip(WHITE_SPACE) if after is not None and after.strips_left else kept
 
 
 def _with_single_words_settled(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[Piece]:

@@ -14,6 +14,9 @@ masked and restored, and because joins and filters cannot undo it. The price: a 
 that looks for `</think>` in a turn does not find the user's, since its own `</think>` is
 a marker now. That is the point.
 
+Markers with numbers beyond those of the controls stand at the ends of values when
+`sources.py` asks which of them a token comes from.
+
 Some templates compose a control token around a role, `'<|' + message.role + '|>'`. A
 role is no user's text; `Role` says so, and `rewrite.py` has such a composition marked.
 """
@@ -29,6 +32,7 @@ from minimsg.errors import TemplateError
 
 ROLES: Final = ("system", "user", "assistant", "tool")
 _MARKER: Final = re.compile("([\ud800-\udbff][\udc00-\udfff])")
+NUM_MARKERS: Final = 1 << 20  # so far can two surrogates count
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -50,7 +54,7 @@ class Marks:
     """The markers of one vocabulary's control strings."""
 
     def __init__(self, controls: Collection[str]) -> None:
-        assert len(controls) <= 1 << 20, "two surrogates count to a million"
+        assert len(controls) <= NUM_MARKERS
         self._controls = sorted(controls)
         # tokenizers takes the leftmost match, and of several there the longest
         longest_first = sorted(controls, key=len, reverse=True)
@@ -81,9 +85,40 @@ class Marks:
             for n, part in enumerate(parts)
         ]
 
+    def source(self, number: int) -> str:
+        """A marker for the end of a value: any number below `num_sources`. No control has it."""
+        assert number < self.num_sources
+        return _marker(len(self._controls) + number)
+
+    @property
+    def num_sources(self) -> int:
+        """How many markers are left for the ends of values."""
+        return NUM_MARKERS - len(self._controls)
+
+    def split_sources(self, text: str) -> tuple[list[Piece], list[tuple[int, int]]]:
+        """As `split`, of text with source markers in it, which are taken out.
+
+        Also gives the number of each and its place in the text of all pieces together.
+        Raises TemplateError.
+        """
+        kept: list[str] = []
+        sources: list[tuple[int, int]] = []
+        place = 0
+        for n, part in enumerate(_MARKER.split(text)):
+            number = _number(part) if n % 2 else -1
+            if number >= len(self._controls):
+                sources.append((number - len(self._controls), place))
+            else:
+                kept.append(part)
+                place += len(self._controls[number] if n % 2 else part)
+        return self.split("".join(kept)), sources
+
     def _control(self, marker: str) -> str:
-        number = (ord(marker[0]) - 0xD800) * 1024 + ord(marker[1]) - 0xDC00
-        return self._controls[number]
+        return self._controls[_number(marker)]
+
+
+def _number(marker: str) -> int:
+    return (ord(marker[0]) - 0xD800) * 1024 + ord(marker[1]) - 0xDC00
 
 
 def _marker(number: int) -> str:

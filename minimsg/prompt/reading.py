@@ -14,13 +14,13 @@ Knows requests, turns and `ChatModel`; next: `conversation.py`, `fitting.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from minimsg.errors import InvalidRequest, NotImplementedHere, TemplateError
 from minimsg.prompt.chat import ChatModel
-from minimsg.prompt.conversation import Conversation, Entry, conversation_of
+from minimsg.prompt.conversation import Conversation, Entry, Part, conversation_of
 from minimsg.prompt.fitting import fit, message_of
 from minimsg.prompt.marks import SURROGATE, Piece
 from minimsg.prompt.probe import Traits
@@ -34,14 +34,37 @@ BILLING_HEADER: Final = "x-anthropic-billing-header:"
 
 
 @dataclass(frozen=True)
+class Given:
+    """What the template is given."""
+
+    entries: list[Entry]  # in the form in which the template takes them
+    functions: list[Function]
+    variables: Mapping[str, object]
+
+    def write(self, template: ChatTemplate, traits: Traits) -> str:
+        """What the template makes of it, with markers (`marks.py`). Raises TemplateError."""
+        functions = self.functions if traits.tools else []
+        return template.render_marked(
+            [message_of(entry, traits) for entry in self.entries],
+            tools=[function.template_form() for function in functions] or None,
+            add_generation_prompt=True,
+            **self.variables,
+        )
+
+
+@dataclass(frozen=True)
 class Reading:
     """What the template was given and what it wrote."""
 
-    entries: list[Entry]  # in the form in which the template took them
-    functions: list[Function]
+    given: Given
     pieces: list[Piece]  # up to where the model would begin
-    prefix: str  # what the model has begun to say
+    begun: list[Part]  # what the model has begun to say
     left_out: list[str]  # JSON paths
+
+    @property
+    def prefix(self) -> str:
+        """The text that the reply goes on with."""
+        return "\n".join(part.text for part in self.begun)
 
 
 def read_turns(
@@ -58,11 +81,12 @@ def read_turns(
     if not said.entries:
         raise InvalidRequest("messages", "the model reads nothing of what they hold")
     entries = fit(said.entries, toolbox.functions, chat.traits)
+    variables = {"enable_thinking": False, **request.chat_template_kwargs}
+    given = Given(entries, toolbox.functions, variables)
     return Reading(
-        entries=entries,
-        functions=toolbox.functions,
-        pieces=_pieces(chat.template, chat.traits, entries, toolbox.functions, request),
-        prefix=_prefix(begun),
+        given=given,
+        pieces=_pieces(given, chat.template, chat.traits),
+        begun=_begun(begun),
         left_out=[
             *toolbox.left_out,
             *_billing(request, dialect),
@@ -90,29 +114,17 @@ def _without_prefix(turns: list[Turn]) -> tuple[list[Turn], list[Turn]]:
     return (turns[:-1], turns[-1:]) if has_prefix else (turns, [])
 
 
-def _prefix(begun: Conversation) -> str:
-    """The text of the assistant's turn that the model goes on with."""
+def _begun(begun: Conversation) -> list[Part]:
+    """The texts of the assistant's turn that the model goes on with."""
     for entry in begun.entries:
         for call in entry.calls:
             raise InvalidRequest(call.path, "the result of this tool_use is missing")
-    return "\n".join(part.text for entry in begun.entries for part in entry.texts)
+    return [part for entry in begun.entries for part in entry.texts]
 
 
-def _pieces(
-    template: ChatTemplate,
-    traits: Traits,
-    entries: Sequence[Entry],
-    functions: Sequence[Function],
-    request: PromptRequest,
-) -> list[Piece]:
-    tools = [function.template_form() for function in functions] if traits.tools else []
+def _pieces(given: Given, template: ChatTemplate, traits: Traits) -> list[Piece]:
     try:
-        return template.render_pieces(
-            [message_of(entry, traits) for entry in entries],
-            tools=tools or None,
-            add_generation_prompt=True,
-            **{"enable_thinking": False, **request.chat_template_kwargs},
-        )
+        return template.marks.split(given.write(template, traits))
     except TemplateError as error:
         raise InvalidRequest("messages", f"{error}") from error
 

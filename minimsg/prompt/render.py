@@ -47,6 +47,7 @@ class Prompt:
     left_out: list[str] = field(default_factory=list)  # paths of what is not rendered
     applied_edits: list[AppliedEdit] = field(default_factory=list)
     original_input_tokens: int | None = None  # before edits, if the request asks for any
+    reading: Reading | None = None  # what the ids are of
 
 
 def render(request: PromptRequest, chat: ChatModel, dialect: Dialect = Dialect()) -> Prompt:  # noqa: B008  # frozen
@@ -71,7 +72,8 @@ def encoded(reading: Reading, chat: ChatModel, max_tokens: int) -> Prompt:
     _refuse_absurd([*reading.pieces, Piece(reading.prefix, False)], chat, max_tokens)
     ids = encode_pieces(reading.pieces, chat.tokenizer)
     ids += chat.tokenizer.encode(reading.prefix, at_start=False)
-    return Prompt(ids, continues=bool(reading.prefix), left_out=reading.left_out)
+    continues = bool(reading.prefix)
+    return Prompt(ids, continues=continues, left_out=reading.left_out, reading=reading)
 
 
 def check_length(prompt: Prompt, max_context: int) -> None:

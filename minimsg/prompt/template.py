@@ -58,13 +58,11 @@ class ChatTemplate:
         """
         self.source = source
         self._limits = limits
-        self._marks = Marks(controls)
+        self.marks = Marks(controls)
         self._plain = _compile(source, Marks(()))
-        self._marked = _compile(source, self._marks)
+        self._marked = _compile(source, self.marks)
         self._special_tokens = dict(special_tokens)
-        self._marked_tokens = {
-            name: self._marks.mark(text) for name, text in special_tokens.items()
-        }
+        self._marked_tokens = {name: self.marks.mark(text) for name, text in special_tokens.items()}
 
     def render(
         self,
@@ -90,9 +88,26 @@ class ChatTemplate:
 
         No value may hold a lone surrogate. Raises TemplateError.
         """
+        return self.marks.split(
+            self.render_marked(
+                messages, tools=tools, add_generation_prompt=add_generation_prompt, **variables
+            )
+        )
+
+    def render_marked(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, object]] | None = None,
+        add_generation_prompt: bool,
+        **variables: object,
+    ) -> str:
+        """The text with a marker for each of the template's own control tokens.
+
+        Values may hold source markers (`marks.py`). Raises TemplateError.
+        """
         given = {"tools": tools, "add_generation_prompt": add_generation_prompt, **variables}
-        text = self._run(self._marked, messages, {**self._marked_tokens, **given})
-        return self._marks.split(text)
+        return self._run(self._marked, messages, {**self._marked_tokens, **given})
 
     def _run(
         self,

@@ -152,16 +152,26 @@ class Tokenizer:
         `at_start`: nothing stands before the text; some tokenizers put a space there.
         Raises InvalidRequest for text that is not Unicode, InternalError if `tokenizers` fails.
         """
+        ids: list[int] = self._encoding(text, at_start).ids
+        if not self._control_ids.isdisjoint(ids):
+            raise InternalError("the tokenizer made a control token of plain text")
+        return ids
+
+    def starts(self, text: str, *, at_start: bool = True) -> list[int]:
+        """For each id of `encode`, the place in `text` of the first character it writes.
+
+        Where a character takes several ids, each has its place. Raises as `encode` does.
+        """
+        return [start for start, _ in self._encoding(text, at_start).offsets]
+
+    def _encoding(self, text: str, at_start: bool) -> tokenizers.Encoding:
         encoder = self._at_start if at_start else self._later
         try:
-            ids: list[int] = _guarded(lambda: encoder.encode(text, add_special_tokens=False).ids)
+            return _guarded(lambda: encoder.encode(text, add_special_tokens=False))
         except TypeError as error:
             raise InvalidRequest("", "text must not contain lone surrogates") from error
         except TokenizerPanic as error:
             raise InternalError(f"the tokenizer failed on a text of {len(text):,} chars") from error
-        if not self._control_ids.isdisjoint(ids):
-            raise InternalError("the tokenizer made a control token of plain text")
-        return ids
 
     def token_bytes(self, id: int) -> bytes:
         """The bytes that `id` stands for; none for an id without meaning."""

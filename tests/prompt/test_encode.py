@@ -11,7 +11,7 @@ import tokenizers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from minimsg.prompt.encode import WHITE_SPACE, encode_pieces, fewest_tokens
+from minimsg.prompt.encode import WHITE_SPACE, encode_pieces, fewest_tokens, token_starts
 from minimsg.prompt.marks import Marks
 from minimsg.text.tokenizer import Tokenizer
 
@@ -55,6 +55,10 @@ def test_a_template_text_encodes_as_the_genuine_tokenizer_does(
         ids = encode_pieces(pieces, ours)
         assert ids == theirs.encode(text, add_special_tokens=False).ids
         assert fewest_tokens(pieces, ours) <= len(ids)
+        offsets = theirs.encode(text, add_special_tokens=False).offsets
+        for start, (begin, _) in zip(token_starts(pieces, ours), offsets, strict=True):
+            assert begin <= start
+            assert not text[begin:start].strip(WHITE_SPACE)  # theirs begins with what it swallows
 
     check()
 

@@ -119,3 +119,23 @@ def test_thousands_of_control_tokens_have_markers_of_their_own() -> None:
     text = "".join(f"{n}<{n}>" for n in range(5_000))
     pieces = marks.split(marks.mark(text))
     assert [piece.text for piece in pieces if piece.is_control] == controls
+
+
+def test_source_markers_are_taken_out_and_their_places_told() -> None:
+    marks = Marks(CONTROLS)
+    text = marks.mark("<|start|>hello <|end|>!")
+    hello = f"{marks.source(7)}hello{marks.source(8)}"
+    pieces, sources = marks.split_sources(text.replace("hello", hello) + marks.source(0))
+    assert pieces == marks.split(text)
+    assert sources == [(7, 9), (8, 14), (0, 23)]
+
+
+def test_no_source_marker_is_that_of_a_control_token() -> None:
+    marks = Marks(CONTROLS)
+    controls = {marks.mark(control) for control in CONTROLS}
+    numbers = [0, 1, 1023, 1024, marks.num_sources - 1]
+    sources = {marks.source(number) for number in numbers}
+    assert len(sources) == len(numbers)
+    assert controls.isdisjoint(sources)
+    with pytest.raises(AssertionError):
+        marks.source(marks.num_sources)

@@ -52,6 +52,28 @@ def test_plain_text_encodes_as_the_genuine_tokenizer_does(pair: Pair, text: str)
     assert pair.ours.encode(text) == pair.theirs.encode(text, add_special_tokens=False).ids
 
 
+@pytest.mark.parametrize("pair", ["byte_level", "qwen3"], indirect=True)
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_id_begins_where_the_bytes_of_those_before_it_end(pair: Pair, text: str) -> None:
+    text = unicodedata.normalize("NFC", text)  # so that the bytes are those of the text
+    data, place = text.encode(), 0
+    expected: list[int] = []
+    for id in pair.ours.encode(text):
+        expected.append(len(data[:place].decode(errors="ignore")))
+        place += len(pair.ours.token_bytes(id))
+    assert pair.ours.starts(text) == expected
+
+
+@pytest.mark.parametrize("pair", TOKENIZERS, indirect=True)
+@pytest.mark.parametrize("text", TEXTS)
+def test_ids_begin_in_the_order_of_the_text(pair: Pair, text: str) -> None:
+    for at_start in (True, False):
+        starts = pair.ours.starts(text, at_start=at_start)
+        assert len(starts) == len(pair.ours.encode(text, at_start=at_start))
+        assert starts == sorted(starts)
+        assert all(0 <= start < len(text) for start in starts)
+
+
 @pytest.mark.parametrize("pair", TOKENIZERS, indirect=True)
 def test_any_text_encodes_and_decodes_as_the_genuine_tokenizer_does(pair: Pair) -> None:
     ours, theirs = pair.ours, pair.theirs
