@@ -8,12 +8,25 @@ neighbours do not notice. The random part is in `draw.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Ids
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from minimsg.engine.draw import NUM_CANDIDATES, draw, rank, uniform
-from minimsg.engine.types import Finish, FinishReason, Output, Sequence, Token, TokenHook
+from minimsg.engine.types import (
+    BitMask,
+    Finish,
+    FinishReason,
+    Output,
+    Sequence,
+    Token,
+    TokenHook,
+)
 from minimsg.errors import GenerationFailed
+
+IMPOSSIBLE = torch.tensor(-torch.inf)
 
 
 class Sampler:
@@ -114,15 +127,31 @@ def constrain(scores: Tensor, hook: TokenHook) -> None:
     mask = hook.mask() if forced is None else [forced]
     if mask is None:
         return
-    allowed = torch.tensor(mask, dtype=torch.int64)
-    if not len(allowed):
-        raise GenerationFailed("the constraint allows no token")
-    if allowed.min() < 0 or allowed.max() >= len(scores):
-        raise GenerationFailed(f"the constraint allows an id outside 0..{len(scores) - 1}")
-    allowed = allowed.to(scores.device)
-    possible = scores[allowed].clamp(min=torch.finfo(scores.dtype).min)  # -inf, yet allowed
-    scores.fill_(-torch.inf)
-    scores[allowed] = possible
+    if isinstance(mask, BitMask):
+        is_allowed = flags_of_bits(mask, len(scores)).to(scores.device)
+    else:
+        is_allowed = flags_of_ids(mask, len(scores)).to(scores.device)
+    scores.copy_(torch.where(is_allowed, scores, IMPOSSIBLE.to(scores)))
+    if scores.max() == IMPOSSIBLE:
+        if not is_allowed.any():
+            raise GenerationFailed("the constraint allows no token")
+        scores[is_allowed] = torch.finfo(scores.dtype).min
+
+
+def flags_of_bits(mask: BitMask, num_ids: int) -> Tensor:
+    """(V,) bool: whether an id of the model's is in `mask`."""
+    packed = np.frombuffer(mask.bits, np.uint8)
+    bits = np.unpackbits(packed, bitorder="little", count=num_ids)
+    return torch.from_numpy(bits.view(np.bool_))
+
+
+def flags_of_ids(ids: Ids[int], num_ids: int) -> Tensor:
+    """(V,) bool: whether an id of the model's is among `ids`. Raises GenerationFailed."""
+    if len(ids) and (min(ids) < 0 or max(ids) >= num_ids):
+        raise GenerationFailed(f"the constraint allows an id outside 0..{num_ids - 1}")
+    is_allowed = torch.zeros(num_ids, dtype=torch.bool)
+    is_allowed[torch.tensor(ids, dtype=torch.int64)] = True
+    return is_allowed
 
 
 def likeliest(logprobs: Tensor, n: int) -> tuple[tuple[int, float], ...]:

@@ -25,10 +25,23 @@ class SamplingParams:
     top_logprobs: int = 0  # alternatives reported with each token
 
 
+@dataclass(frozen=True, slots=True)
+class BitMask:
+    """A set of ids: `i` is in it if bit `i % 8` of byte `i // 8` is 1; an id beyond is not."""
+
+    bits: bytes
+
+    def __and__(self, other: BitMask) -> BitMask:
+        """The ids that are in both."""
+        size = min(len(self.bits), len(other.bits))
+        pair = (int.from_bytes(each.bits[:size], "little") for each in (self, other))
+        return BitMask((next(pair) & next(pair)).to_bytes(size, "little"))
+
+
 class TokenHook(Protocol):
     """What may constrain one sequence: a grammar, a thinking budget, a tape."""
 
-    def mask(self) -> Ids[int] | None:
+    def mask(self) -> Ids[int] | BitMask | None:
         """The only ids allowed next, or None for all."""
 
     def forced(self) -> int | None:

@@ -7,7 +7,15 @@ import torch
 from transformers import RepetitionPenaltyLogitsProcessor
 
 from minimsg.engine.sampler import Sampler, penalize
-from minimsg.engine.types import GenerationRequest, Output, SamplingParams, Sequence, Token
+from minimsg.engine.types import (
+    BitMask,
+    Finish,
+    GenerationRequest,
+    Output,
+    SamplingParams,
+    Sequence,
+    Token,
+)
 
 
 def sequence(sampling: SamplingParams, ids: list[int] | None = None) -> Sequence:
@@ -73,3 +81,66 @@ def test_an_impossible_id_has_minus_infinity_and_harms_nobody() -> None:
 
 def test_no_rows_give_no_tokens() -> None:
     assert Sampler().sample(torch.empty(0, 9), []) == []
+
+
+class Allowing:
+    """A hook that always has the same mask."""
+
+    def __init__(self, mask: BitMask | list[int]) -> None:
+        self._mask = mask
+
+    def mask(self) -> BitMask | list[int]:
+        return self._mask
+
+    def forced(self) -> int | None:
+        return None
+
+    def advance(self, id: int) -> None: ...
+
+    def rollback(self, n: int) -> None: ...
+
+
+def allowed(ids: set[int], num_bytes: int) -> BitMask:
+    return BitMask(sum(1 << id for id in ids).to_bytes(num_bytes, "little"))
+
+
+def sampled(logits: torch.Tensor, mask: BitMask | list[int], temperature: float) -> list[Output]:
+    sampling = SamplingParams(temperature=temperature, seed=3)
+    request = GenerationRequest("r", [1], 9, sampling=sampling, hook=Allowing(mask))
+    return Sampler().sample(logits[None], [Sequence(request, [1])])[0]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("num_bytes", [2, 8, 12])  # fewer bits than the model has rows, and more
+def test_a_mask_of_bits_allows_what_a_list_of_the_same_ids_does(
+    temperature: float, num_bytes: int
+) -> None:
+    logits = torch.randn(70, generator=torch.Generator().manual_seed(5))
+    ids = {0, 7, 8, 15}
+    bits = sampled(logits, allowed(ids, num_bytes), temperature)
+    assert bits == sampled(logits, sorted(ids), temperature)
+    assert only(bits).id in ids
+
+
+def test_an_id_without_a_bit_is_not_allowed() -> None:
+    logits = torch.arange(70.0)  # the last is the likeliest
+    assert only(sampled(logits, allowed({3, 11}, 2), 0.0)).id == 11
+
+
+@pytest.mark.parametrize("mask", [BitMask(bytes(9)), BitMask(b"")])
+def test_a_mask_of_bits_that_allows_nothing_ends_its_request(mask: BitMask) -> None:
+    (finish,) = sampled(torch.zeros(70), mask, 0.0)
+    assert isinstance(finish, Finish)
+    assert "the constraint allows no token" in str(finish.error)
+
+
+def test_an_allowed_id_is_taken_however_unlikely_it_is() -> None:
+    logits = torch.zeros(70)
+    logits[9] = -torch.inf
+    for mask in (allowed({9}, 9), [9]):
+        assert only(sampled(logits, mask, 1.0)).id == 9
+
+
+def test_two_masks_together_allow_what_both_do() -> None:
+    both = allowed({1, 9, 30}, 4) & allowed({9, 30, 60}, 8)
+    assert both == allowed({9, 30}, 4)
