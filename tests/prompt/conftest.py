@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.probe import probe
 from minimsg.prompt.render import Prompt, render
+from minimsg.prompt.template import ChatTemplate
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import MessagesRequest
 from minimsg.text.token_bytes import BYTE_ALPHABET
@@ -114,3 +119,27 @@ def prompt_of(chat: ChatModel, dialect: Dialect | None = None, **body: object) -
 def shown(chat: ChatModel, prompt: Prompt) -> str:
     """The prompt's text, control tokens shown."""
     return b"".join(map(chat.tokenizer.token_bytes, prompt.ids)).decode()
+
+
+@pytest.fixture(scope="session")
+def qwen3(test_data: Path, tmp_path_factory: pytest.TempPathFactory) -> ChatModel:
+    """The published tokenizer, whose control tokens the published templates write."""
+    folder = tmp_path_factory.mktemp("model") / "qwen3"
+    shutil.copytree(test_data / "data" / "qwen3", folder)
+    config = {**CONFIG, "model_type": "qwen3", "vocab_size": 151_936}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return replace(ChatModel.open(folder, "m"), max_context=1 << 20)
+
+
+@pytest.fixture(scope="session")
+def open_published(qwen3: ChatModel, test_data: Path) -> OpenModel:
+    """The published tokenizer with any of the published templates."""
+
+    @cache
+    def opened(name: str) -> ChatModel:
+        source = (test_data / "data" / "templates" / f"{name}.jinja").read_text("utf-8")
+        controls = qwen3.tokenizer.control
+        template = ChatTemplate(source, {"bos_token": "<|endoftext|>"}, controls)
+        return replace(qwen3, template=template, traits=probe(template, controls))
+
+    return opened

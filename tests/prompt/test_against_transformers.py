@@ -1,4 +1,4 @@
-"""Published templates render here, byte for byte, as in `apply_chat_template`."""
+"""Published templates, and requests, render byte for byte as in `apply_chat_template`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any, Final
 import pytest
 
 from minimsg.errors import TemplateError
+from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.template import ChatTemplate
+
+from .conftest import OpenModel, prompt_of
 
 Message = dict[str, Any]
 
@@ -31,7 +34,7 @@ def user(content: object) -> Message:
     return {"role": "user", "content": content}
 
 
-def assistant(text: str, **more: Any) -> Message:
+def assistant(text: object, **more: Any) -> Message:
     return {"role": "assistant", "content": text, **more}
 
 
@@ -126,4 +129,122 @@ def _expected(
         )
     except Exception:  # whatever a template raises there, ours must raise too
         return None
+    return text
+
+
+LOOK: Final = {"type": "tool_use", "id": "t1", "name": "get_weather", "input": ARGUMENTS}
+TOLD: Final = [
+    {"name": "get_weather", "description": ' <b>& "é" ', "input_schema": PARAMETERS},
+    {"name": "now", "input_schema": NOW["parameters"]},
+]
+
+
+def said(words: str) -> Message:
+    return {"type": "text", "text": words}
+
+
+def answer(words: str, **more: Any) -> Message:
+    return {"type": "tool_result", "tool_use_id": "t1", "content": words, **more}
+
+
+# What a client sends, and the same in the form that transformers takes.
+REQUESTS: Final[dict[str, tuple[list[Message], list[Message]]]] = {
+    "one turn": ([user("hi")], [user("hi")]),
+    "a loop": (
+        [user("w?"), assistant([LOOK]), user([answer("sunny\n")])],
+        [user("w?"), assistant("", tool_calls=[CALL]), tool("sunny\n")],
+    ),
+    "two calls and text": (
+        [
+            user("w?"),
+            assistant([said("See."), LOOK, {**LOOK, "id": "t2"}]),
+            user([answer("a"), answer("b", tool_use_id="t2"), said("and?")]),
+        ],
+        [
+            user("w?"),
+            assistant("See.", tool_calls=[CALL, CALL]),
+            tool("a"),
+            tool("b"),
+            user("and?"),
+        ],
+    ),
+    "text between results": (
+        [
+            user("w?"),
+            assistant([LOOK, {**LOOK, "id": "t2"}]),
+            user([answer("a"), said("x"), answer("b", tool_use_id="t2")]),
+            assistant("ok"),
+            user(" y \n"),
+        ],
+        [
+            user("w?"),
+            assistant("", tool_calls=[CALL, CALL]),
+            tool("a"),
+            user("x"),
+            tool("b"),
+            assistant("ok"),
+            user(" y \n"),
+        ],
+    ),
+    "an error": (
+        [user("w?"), assistant([LOOK]), user([answer("no", is_error=True)])],
+        [user("w?"), assistant("", tool_calls=[CALL]), tool("Error: no")],
+    ),
+}
+THOUGHT: Final = {"type": "thinking", "thinking": "\nhm\n", "signature": "s"}
+THOUGHTFUL: Final = (
+    [
+        user("a"),
+        assistant([THOUGHT, said("b")]),
+        user("w?"),
+        assistant([THOUGHT, said("See."), LOOK]),
+        user([answer("x")]),
+    ],
+    [
+        user("a"),
+        assistant("b", reasoning_content="\nhm\n"),
+        user("w?"),
+        assistant("See.", reasoning_content="\nhm\n", tool_calls=[CALL]),
+        tool("x"),
+    ],
+)
+
+
+@pytest.mark.parametrize("conversation", REQUESTS)
+@pytest.mark.parametrize("name", [name for name in TEMPLATES if "DeepSeek" not in name])
+def test_a_request_is_the_prompt_that_transformers_makes(
+    open_published: OpenModel, genuine: Any, name: str, conversation: str
+) -> None:
+    chat = open_published(name)
+    sent, theirs = REQUESTS[conversation]
+    for told, tools in (([], {}), (TOLD, {"tools": TOOLS})):
+        body: dict[str, Any] = {"messages": sent, "tools": told}
+        expected = _prompt(genuine, chat, [system("Be brief.\n"), *theirs], **tools)
+        wanted = genuine(expected, add_special_tokens=False)["input_ids"]
+        ids = prompt_of(chat, **body, system="Be brief.\n").ids
+        assert genuine.decode(ids) == expected
+        assert ids == wanted
+        without = _prompt(genuine, chat, theirs, **tools)
+        assert genuine.decode(prompt_of(chat, **body).ids) == without
+
+
+@pytest.mark.parametrize("name", ["Qwen-Qwen3-0.6B", "Qwen3.5-4B"])
+def test_thoughts_are_kept_and_dropped_as_in_transformers(
+    open_published: OpenModel, genuine: Any, name: str
+) -> None:
+    chat = open_published(name)
+    sent, theirs = THOUGHTFUL
+    for thinks in (True, False):
+        expected = _prompt(genuine, chat, theirs, enable_thinking=thinks, tools=TOOLS)
+        variables = {"enable_thinking": thinks}
+        prompt = prompt_of(chat, messages=sent, tools=TOLD, chat_template_kwargs=variables)
+        assert genuine.decode(prompt.ids) == expected
+
+
+def _prompt(genuine: Any, chat: ChatModel, messages: list[Message], **options: Any) -> str:
+    """transformers' text up to where the model begins."""
+    assert chat.template is not None
+    given = {"add_generation_prompt": True, "enable_thinking": False, **options}
+    text = _expected(genuine, chat.template.source, messages, given)
+    assert text is not None
     return text

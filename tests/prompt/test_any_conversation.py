@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -14,12 +11,10 @@ from hypothesis import HealthCheck, given, settings
 
 from minimsg.errors import ModelNotFound
 from minimsg.prompt.chat import ChatModel
-from minimsg.prompt.probe import probe
 from minimsg.prompt.render import Prompt
-from minimsg.prompt.template import ChatTemplate
 
 from . import templates
-from .conftest import CHATML, CONFIG, OpenModel, prompt_of, shown
+from .conftest import CHATML, OpenModel, prompt_of, shown
 from .conversations import Block, harmless, requests, words_of
 
 EXAMPLES: Final = 50
@@ -83,25 +78,9 @@ def test_any_conversation_is_shown_by(name: str, open_model: OpenModel) -> None:
     hold_for_any_conversation(replace(open_model(OURS[name]), max_context=1 << 20))
 
 
-@pytest.fixture(scope="session")
-def qwen3(test_data: Path, tmp_path_factory: pytest.TempPathFactory) -> ChatModel:
-    """The published tokenizer, whose control tokens the published templates write."""
-    folder = tmp_path_factory.mktemp("model") / "qwen3"
-    shutil.copytree(test_data / "data" / "qwen3", folder)
-    config = {**CONFIG, "model_type": "qwen3", "vocab_size": 151_936}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    return replace(ChatModel.open(folder, "m"), max_context=1 << 20)
-
-
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_any_conversation_is_shown_by_the_published(
-    name: str, qwen3: ChatModel, test_data: Path
-) -> None:
-    source = (test_data / "data" / "templates" / f"{name}.jinja").read_text("utf-8")
-    controls = qwen3.tokenizer.control
-    template = ChatTemplate(source, {"bos_token": "<|endoftext|>"}, controls)
-    traits = probe(template, controls)
-    hold_for_any_conversation(replace(qwen3, template=template, traits=traits))
+def test_any_conversation_is_shown_by_the_published(name: str, open_published: OpenModel) -> None:
+    hold_for_any_conversation(open_published(name))
 
 
 @pytest.mark.weights
