@@ -39,6 +39,7 @@ class Limits:
     short_text_chars: int = 65_536  # titles, addresses and other single lines
     count: int = (1 << 53) - 1  # any number of things; JSON's largest safe integer
     max_tokens: int = 1_000_000
+    signature_chars: int = 8 * MIB  # of a thinking block: more than ours ever have
     stop_sequences: int = 8_192  # reported cap of the hosted API
     stop_sequence_chars: int = 4_096
     user_id_chars: int = 256  # API
