@@ -31,7 +31,7 @@ from minimsg.protocol.content import (
     DefinedTool,
     DocumentBlock,
     ImageBlock,
-    NamedMcpToolset,
+    NamedTool,
     SearchResultBlock,
     TextBlock,
     TextSource,
@@ -41,6 +41,7 @@ from minimsg.protocol.content import (
     ToolResultBlock,
 )
 from minimsg.protocol.server_blocks import CompactionBlock
+from minimsg.protocol.tools import CustomTool
 
 AnyBlock = ContentBlock | ToolReferenceBlock | BrowserStateBlock
 
@@ -108,16 +109,16 @@ def _search_result(block: SearchResultBlock) -> str:
 
 
 def _added(block: ToolAdditionBlock) -> str | None:
-    tool = block.tool
-    if isinstance(tool, NamedMcpToolset):
-        return None
-    return _is_available(tool.definition.name if isinstance(tool, DefinedTool) else tool.name)
+    """Tools of an MCP server are none here."""
+    match block.tool:
+        case NamedTool(name=name) | DefinedTool(definition=CustomTool(name=name)):
+            return _is_available(name)
+    return None
 
 
 def _removed(block: ToolRemovalBlock) -> str | None:
-    if isinstance(block.tool, NamedMcpToolset):
-        return None
-    return f"The tool {block.tool.name} is no longer available."
+    tool = block.tool
+    return f"The tool {tool.name} is no longer available." if isinstance(tool, NamedTool) else None
 
 
 def _is_available(name: str) -> str:

@@ -76,20 +76,16 @@ class _Naming:
 
 def toolbox_of(request: PromptRequest) -> Toolbox:
     """The tools of `request`. Raises InvalidRequest for a name that no tool has."""
-    left_out: list[str] = []
-    known: dict[str, Function] = {}
-    loaded: dict[str, Function] = {}
-    for index, tool in enumerate(request.tools):
-        path = f"tools.{index}"
-        if not isinstance(tool, ClientTool):
-            left_out.append(path)
-            continue
-        known[tool.name] = _function(path, tool)
-        if not tool.defer_loading:
-            loaded[tool.name] = known[tool.name]
+    placed = [(f"tools.{index}", tool) for index, tool in enumerate(request.tools)]
+    mine = [(path, tool) for path, tool in placed if isinstance(tool, ClientTool)]
+    known = {tool.name: _function(path, tool) for path, tool in mine}
+    loaded = {tool.name: known[tool.name] for _, tool in mine if not tool.defer_loading}
+    foreign = [(path, tool) for path, tool in placed if not isinstance(tool, ClientTool)]
+    foreign_names = {getattr(tool, "name", "") for _, tool in foreign}
     for naming in _namings(request):
-        _heed(naming, known, loaded)
-    return Toolbox(list(loaded.values()), left_out)
+        if naming.name not in foreign_names:
+            _heed(naming, known, loaded)
+    return Toolbox(list(loaded.values()), [path for path, _ in foreign])
 
 
 def _function(path: str, tool: ClientTool) -> Function:

@@ -169,7 +169,16 @@ def test_tools_that_only_the_hosted_api_runs_are_left_out_and_listed(tooled: Cha
     ]
     prompt = prompt_of(tooled, messages=[{"role": "user", "content": "q"}], tools=tools)
     assert prompt.left_out == ["tools.1", "tools.2", "tools.3"]
-    assert names(tooled, tools) == ["a", "b"]
+    assert names(tooled, tools, found("web_search")) == ["a", "b"]
+
+
+def test_tools_of_an_mcp_server_are_none_here_and_listed(tooled: ChatModel) -> None:
+    mcp = {"type": "mcp_tool_reference", "name": "n", "server_name": "s"}
+    toolset = {"type": "mcp_toolset_reference", "server_name": "s"}
+    for kind in ("tool_addition", "tool_removal"):
+        prompt = prompt_of(tooled, messages=changed(kind, mcp, toolset))
+        assert prompt.left_out == ["messages.1.content.0", "messages.1.content.1"]
+        assert "system" not in shown(tooled, prompt)
 
 
 EDIT: Final = "str_replace_based_edit_tool"
