@@ -106,8 +106,16 @@ def _schema(properties: dict[str, JsonValue], is_closed: bool) -> Json:
 SCHEMAS: Final = st.builds(
     _schema, st.dictionaries(st.sampled_from(["path", "query"]), _PROPERTY, min_size=1), MAYBE
 )
+
+
+def _custom_tool(name: str, schema: Json, fields: Json) -> Json:
+    """An example of input, which is `{}`, must fit the schema."""
+    required: Json = {"required": []} if "input_examples" in fields else {}
+    return {"name": name, "input_schema": {**schema, **required}, **fields}
+
+
 _CUSTOM_TOOLS: Final = st.builds(
-    lambda name, schema, fields: {"name": name, "input_schema": schema, **fields},
+    _custom_tool,
     st.sampled_from(["find", "read", "run-it", "say"]),
     SCHEMAS,
     optional(

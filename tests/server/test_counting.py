@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 
 from minimsg.builtin import CHATML, write_scripted
 from minimsg.prompt.chat import ChatModel
+from minimsg.protocol.counting import TokenBill
 from minimsg.protocol.dialect import PLAIN
 from minimsg.server.catalog import Catalog
 from minimsg.server.prepare import Served, Settings, count_prompt, prepare_message
@@ -96,12 +97,17 @@ def counted(body: object, served: Served) -> int:
     return count_prompt(json.dumps(body).encode(), served, PLAIN).answer["input_tokens"]
 
 
+def billed(body: Json, served: Served) -> TokenBill:
+    data = json.dumps({**body, "bill": True}).encode()
+    return count_prompt(data, served, PLAIN).answer["bill"]
+
+
 def prompt_ids(body: object, served: Served) -> list[int]:
     return prepare_message(json.dumps(body).encode(), served, PLAIN).prompt_ids
 
 
 def check_counts(served: Served) -> None:
-    """Whatever the request, both routes agree, and cache marks are for nobody to see."""
+    """Whatever the request, the routes agree, bills add up, and cache marks change nothing."""
 
     @FEW
     @given(requests())
@@ -109,6 +115,9 @@ def check_counts(served: Served) -> None:
         ids = prompt_ids(body, served)
         assert counted(count_body(body), served) == len(ids)
         assert prompt_ids(without_cache_marks(body), served) == ids
+        bill = billed(count_body(body), served)
+        blocks, tools = bill["blocks"].values(), bill["tools"].values()
+        assert sum(blocks) + sum(tools) + bill["template"] == len(ids)
 
     check()
 
@@ -130,8 +139,28 @@ async def test_usage_adds_up_to_the_count_over_http(scripted: Running) -> None:
     assert len(bodies) > 10
     for body in bodies:
         count, _ = await scripted.post(count_body(body), "/v1/messages/count_tokens")
-        message, _ = await scripted.post({**body, "max_tokens": 1})
+        message, _ = await scripted.post({**body, "stop_sequences": ["e", "o"]})  # soon
         usage = message["usage"]
         assert isinstance(usage, dict)
         parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         assert count["input_tokens"] == sum(int(str(usage[part])) for part in parts)
+
+
+async def test_a_bill_comes_with_the_count_if_asked_for(scripted: Running) -> None:
+    body: Json = {
+        "model": "scripted",
+        "messages": [{"role": "user", "content": "go"}],
+        "system": "So.",
+    }
+    plain, _ = await scripted.post(body, "/v1/messages/count_tokens")
+    answer, _ = await scripted.post({**body, "bill": True}, "/v1/messages/count_tokens")
+    template = len("system" + "user") + 2 * 2 + 2 * len("\n\n") + 1 + len("assistant\n")
+    assert answer == {
+        **plain,
+        "bill": {
+            "blocks": {"system.0": 3, "messages.0.content.0": 2},
+            "tools": {},
+            "template": template,
+        },
+    }
+    assert plain == {"input_tokens": template + 5}
