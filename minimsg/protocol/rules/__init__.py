@@ -17,6 +17,7 @@ from minimsg.protocol.rules import (
     blocks,
     caching,
     context,
+    extensions,
     output,
     pairs,
     reply,
@@ -92,6 +93,7 @@ PROMPT_RULES: Final[tuple[Callable[[PromptRequest, Dialect], None], ...]] = (
     output.a_format_has_no_citations,
     context.thinking_is_cleared_first,
     wishes.wishes_are_granted,
+    extensions.template_variables_are_known,
     # the end of the conversation
     turns.prefill_is_supported,
     turns.prefill_leaves_room,
