@@ -74,8 +74,8 @@ class EngineWorker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread runs."""
-        return self._thread.is_alive()
+        """Whether the thread runs and takes requests; streams learn of its end no earlier."""
+        return self._thread.is_alive() and self._death is None
 
     @property
     def heartbeat_age_s(self) -> float:
@@ -106,7 +106,7 @@ class EngineWorker:
         with self._lock:
             self._is_stopping = True
         self._orders.put(partial(self._stop_by, monotonic() + drain_s))
-        if self.is_alive:
+        if self._thread.is_alive():
             self._thread.join(drain_s + HANG_S)
 
     async def submit(self, request: GenerationRequest) -> TokenStream:
