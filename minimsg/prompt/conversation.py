@@ -8,6 +8,9 @@ keep the order in which the client wrote them:
 - A user turn `[result, text, result]` gives the entries tool, user, tool.
 - A template writes an assistant's thoughts, then its text, then its calls; where blocks
   stand in another order, a new assistant entry begins.
+- Templates mostly show no ids of calls, so that the model takes results for those of the
+  calls in their order. Results keep the order in which they were sent; one that is out of
+  turn begins with a line that says what it is the result of.
 - Text neighbours of one entry are joined by a line break (`fitting.py`).
 - Everything before the last compaction block that has content is not read; its content
   is a user's text, as a template may want a user to begin.
@@ -116,6 +119,8 @@ class _Writer:
         self._model = model
         self._takes_reasoning = takes_reasoning
         self._names: dict[str, str] = {}  # id of a call -> its tool
+        self._places: dict[str, int] = {}  # id of a call -> its place among those made at once
+        self._num_results = 0  # of these calls, so far
 
     def write(self, turn: Turn, placed: Placed) -> None:
         """Put a block where it belongs, or on the list of what is left out."""
@@ -123,10 +128,8 @@ class _Writer:
         if isinstance(block, ToolResultBlock):
             self._write_result(path, block)
         elif isinstance(block, ToolUseBlock):
-            self._names[block.id] = block.name
-            calls = self._assistant("calls").calls
-            calls.append(Call(path, block.id, block.name, block.input))
-        elif isinstance(block, ThinkingBlock) and self._takes_reasoning:
+            self._write_call(path, block)
+        elif isinstance(block, ThinkingBlock) and block.thinking and self._takes_reasoning:
             self._assistant("thoughts").thoughts.append(Part(path, block.thinking))
         elif (text := text_of(block, path, self._model)) is None:
             self.left_out.append(path)
@@ -135,11 +138,26 @@ class _Writer:
         else:
             self._last(turn.role).texts.append(Part(path, text))
 
+    def _write_call(self, path: str, block: ToolUseBlock) -> None:
+        if self._num_results:
+            self._places, self._num_results = {}, 0
+        self._places[block.id] = len(self._places)
+        self._names[block.id] = block.name
+        calls = self._assistant("calls").calls
+        calls.append(Call(path, block.id, block.name, block.input))
+
     def _write_result(self, path: str, block: ToolResultBlock) -> None:
-        text = result_text(block, path, self._model)
-        name = self._names.get(block.tool_use_id, "")
-        entry = Entry("tool", [Part(path, text)], call_id=block.tool_use_id, name=name)
-        self.entries.append(entry)
+        id = block.tool_use_id
+        name = self._names.get(id, "")
+        text = f"{self._out_of_turn(id, name)}{result_text(block, path, self._model)}"
+        self.entries.append(Entry("tool", [Part(path, text)], call_id=id, name=name))
+
+    def _out_of_turn(self, id: str, name: str) -> str:
+        """The line above the next result, which is of the call `id`, if it needs one."""
+        place = self._places.get(id, self._num_results)
+        is_in_turn = place == self._num_results
+        self._num_results += 1
+        return "" if is_in_turn else f"Result of call {place + 1}, {name}:\n"
 
     def _last(self, role: EntryRole) -> Entry:
         """The last entry if it is of this role, else a new one."""

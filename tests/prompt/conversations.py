@@ -81,8 +81,8 @@ class _Author:
         return parts
 
     def _user(self, ids: Sequence[str]) -> Block:
-        """Results of `ids` first, then anything between and after them."""
-        blocks = [self._result(id) for id in ids]
+        """Results of `ids` first, in some order, then anything between and after them."""
+        blocks = [self._result(id) for id in self._one_of(ids, ids, ids[::-1])]
         for _ in range(self._number(0 if ids else 1, 2)):
             blocks.insert(self._number(min(len(ids), 1), len(blocks)), self._said())
         return {"role": "user", "content": blocks}

@@ -59,12 +59,18 @@ def _shows_every_word(chat: ChatModel, prompt: Prompt, body: Block) -> None:
 
 def _unreadable(chat: ChatModel, body: Block) -> list[str]:
     assert chat.traits is not None
-    unread = {"redacted_thinking"} | (set() if chat.traits.takes_reasoning else {"thinking"})
+    takes_reasoning = chat.traits.takes_reasoning
+
+    def is_read(block: Block) -> bool:
+        if block["type"] == "thinking":
+            return takes_reasoning and bool(block["thinking"])
+        return bool(block["type"] != "redacted_thinking")
+
     return [
         f"messages.{index}.content.{place}"
         for index, message in enumerate(body["messages"])
         for place, block in enumerate(message["content"])
-        if block["type"] in unread
+        if not is_read(block)
     ]
 
 

@@ -59,7 +59,7 @@ def test_a_tool_loop_is_calls_and_results(tooled: ChatModel) -> None:
         tooled,
         turn("user", "where?"),
         turn("assistant", "I look.", call("a", at="home"), call("b")),
-        turn("user", result("b", "no"), result("a", [text("yes"), text("here")])),
+        turn("user", result("a", "no"), result("b", [text("yes"), text("here")])),
         turn("assistant", "Home."),
         turn("user", "thanks"),
     ) == (
@@ -70,6 +70,21 @@ def test_a_tool_loop_is_calls_and_results(tooled: ChatModel) -> None:
         + of("assistant", "Home.")
         + of("user", "thanks")
     )
+
+
+def test_a_result_out_of_turn_says_whose_it_is(tooled: ChatModel) -> None:
+    messages = [
+        turn("user", "where?"),
+        turn("assistant", call("a"), call("b"), call("c")),
+        turn("user", result("a", "1"), result("c", "3"), "and?", result("b", "2", is_error=True)),
+        turn("assistant", call("d"), call("e")),
+        turn("user", result("d", "4"), result("e", "5")),
+    ]
+    expected = of("tool", "1") + of("tool", "Result of call 3, look:\n3") + of("user", "and?")
+    expected += of("tool", "Result of call 2, look:\nError: 2")
+    whole = written(tooled, *messages)
+    assert expected in whole
+    assert whole.endswith(of("tool", "4") + of("tool", "5"))
 
 
 def test_text_between_results_stays_between_them(tooled: ChatModel) -> None:
