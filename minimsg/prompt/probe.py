@@ -6,8 +6,8 @@ template that cannot work stops the server there and not the first request; and 
 asked by what they show, never by a name. Each trait is a few conversations of words that
 no template writes by itself: it holds if every word comes out, in order.
 
-Knows `ChatTemplate` and roles. What is asked about tools is in `probe_tools.py`; the
-answers are used in `fitting.py` and `chat.py`.
+Knows `ChatTemplate` and roles. What is asked about tools is in `probe_tools.py`, about
+thinking in `probe_thinking.py`; the answers are used in `fitting.py` and `chat.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Final
 
 from minimsg.errors import TemplateError
 from minimsg.prompt.marks import Marks, Piece
+from minimsg.prompt.probe_thinking import ThinkingForm, find_thinking_form
 from minimsg.prompt.probe_tools import ToolForm, called, find_tool_form, shows_late_system
 from minimsg.prompt.template import ChatTemplate
 from minimsg.prompt.trial import Trial, said
@@ -42,6 +43,7 @@ class Traits:
     takes_runs: bool = False  # a role may come twice in a row
     takes_reasoning: bool = False  # `reasoning_content` is shown, if only in the last turn
     tools: ToolForm | None = None  # None: tools are told in text, in Hermes form
+    thinking: ThinkingForm | None = None  # None: the model does not think
 
     @property
     def tool_format(self) -> str:
@@ -69,6 +71,7 @@ def probe(template: ChatTemplate, controls: Collection[str]) -> Traits:
         takes_runs=takes_runs,
         takes_reasoning=_takes_reasoning(trial, tools),
         tools=tools,
+        thinking=find_thinking_form(template, trial, tools),
     )
 
 

@@ -5,8 +5,8 @@
 What is not rendered is listed by its path: blocks that no model reads, tools that nobody
 here runs, and a client's billing text in front of the system prompt, which differs from
 request to request and would make every prompt a new one (profile `strict` keeps it).
-Variables of the template are those that the request may set, and `enable_thinking`,
-which is False unless the request says otherwise.
+Variables of the template are those that the request may set, and the one that switches
+thinking (`thinking.py`).
 
 Knows requests, turns and `ChatModel`; next: `conversation.py`, `fitting.py`.
 """
@@ -25,6 +25,7 @@ from minimsg.prompt.fitting import fit, message_of
 from minimsg.prompt.marks import SURROGATE, Piece
 from minimsg.prompt.probe import Traits
 from minimsg.prompt.template import ChatTemplate
+from minimsg.prompt.thinking import reads_thoughts, template_variables
 from minimsg.prompt.tools import Function, toolbox_of
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import PromptRequest
@@ -57,7 +58,8 @@ class Reading:
     """What the template was given and what it wrote."""
 
     given: Given
-    pieces: list[Piece]  # up to where the model would begin
+    written: list[Piece]  # by the template, up to where the model would begin
+    pieces: list[Piece]  # the same, and the end of thinking where it was left open before a prefix
     begun: list[Part]  # what the model has begun to say
     left_out: list[str]  # JSON paths
 
@@ -74,18 +76,21 @@ def read_turns(
     if chat.template is None or chat.traits is None:
         raise NotImplementedHere(f"The model {chat.name} has no chat template")
     turns, last = _without_prefix([*_system_turn(request, dialect), *turns])
-    said = conversation_of(turns, chat.name, takes_reasoning=chat.traits.takes_reasoning)
+    takes_reasoning = chat.traits.takes_reasoning and reads_thoughts(request, dialect)
+    said = conversation_of(turns, chat.name, takes_reasoning=takes_reasoning)
     begun = conversation_of(last, chat.name, takes_reasoning=False)
     toolbox = toolbox_of(request)
     _refuse_surrogates([*said.entries, *begun.entries], toolbox.functions, request)
     if not said.entries:
         raise InvalidRequest("messages", "the model reads nothing of what they hold")
     entries = fit(said.entries, toolbox.functions, chat.traits)
-    variables = {"enable_thinking": False, **request.chat_template_kwargs}
+    variables = template_variables(request, chat.traits.thinking)
     given = Given(entries, toolbox.functions, variables)
+    written = _written(given, chat.template, chat.traits)
     return Reading(
         given=given,
-        pieces=_pieces(given, chat.template, chat.traits),
+        written=written,
+        pieces=_without_open_thinking(written, chat) if begun.entries else written,
         begun=_begun(begun),
         left_out=[
             *toolbox.left_out,
@@ -122,11 +127,21 @@ def _begun(begun: Conversation) -> list[Part]:
     return [part for entry in begun.entries for part in entry.texts]
 
 
-def _pieces(given: Given, template: ChatTemplate, traits: Traits) -> list[Piece]:
+def _written(given: Given, template: ChatTemplate, traits: Traits) -> list[Piece]:
     try:
         return template.marks.split(given.write(template, traits))
     except TemplateError as error:
         raise InvalidRequest("messages", f"{error}") from error
+
+
+def _without_open_thinking(pieces: list[Piece], chat: ChatModel) -> list[Piece]:
+    """A prefix is the answer's beginning, also where the template lets nobody answer at once."""
+    form = chat.traits.thinking if chat.traits else None
+    if form is None or not form.is_open_after(pieces):
+        return pieces
+    if form.closing in chat.tokenizer.control:
+        return [*pieces, Piece(form.closing, True), Piece("\n\n", False)]
+    return [*pieces[:-1], Piece(f"{pieces[-1].text}{form.closing}\n\n", False)]
 
 
 def _refuse_surrogates(

@@ -35,6 +35,7 @@ from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import PromptRequest
 from minimsg.protocol.turns import Turn, turns_of
 
+EXACT_CHARS: Final = 4 << 20  # of a prompt that is encoded even if it cannot fit
 MAX_COUNTED: Final = 1_000_000  # tokens before edits; the API's largest window
 
 
@@ -48,6 +49,7 @@ class Prompt:
     applied_edits: list[AppliedEdit] = field(default_factory=list)
     original_input_tokens: int | None = None  # before edits, if the request asks for any
     reading: Reading | None = None  # what the ids are of
+    is_thinking: bool = False  # it ends with thinking that the template has opened
 
 
 def render(request: PromptRequest, chat: ChatModel, dialect: Dialect = Dialect()) -> Prompt:  # noqa: B008  # frozen
@@ -73,7 +75,9 @@ def encoded(reading: Reading, chat: ChatModel, max_tokens: int) -> Prompt:
     ids = encode_pieces(reading.pieces, chat.tokenizer)
     ids += chat.tokenizer.encode(reading.prefix, at_start=False)
     continues = bool(reading.prefix)
-    return Prompt(ids, continues=continues, left_out=reading.left_out, reading=reading)
+    form = chat.traits.thinking if chat.traits else None
+    is_thinking = form is not None and not continues and form.is_open_after(reading.pieces)
+    return Prompt(ids, continues, reading.left_out, reading=reading, is_thinking=is_thinking)
 
 
 def check_length(prompt: Prompt, max_context: int) -> None:
@@ -84,8 +88,11 @@ def check_length(prompt: Prompt, max_context: int) -> None:
 
 
 def _refuse_absurd(pieces: Sequence[Piece], chat: ChatModel, max_tokens: int) -> None:
-    """Refuse what cannot fit by its bytes alone: encoding 31 MB would take minutes."""
-    if sum(len(piece.text) for piece in pieces) <= max_tokens:
+    """Refuse what cannot fit by its bytes alone: encoding 31 MB would take minutes.
+
+    What can be encoded in seconds is: then the number in the error is exact.
+    """
+    if sum(len(piece.text) for piece in pieces) <= max(max_tokens, EXACT_CHARS):
         return
     fewest = fewest_tokens(pieces, chat.tokenizer)
     if fewest > max_tokens:

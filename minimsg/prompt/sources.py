@@ -175,7 +175,7 @@ class _Search:
             pieces, places = marks.split_sources(text)
         except TemplateError:
             return None
-        return self._found(places, is_inside) if pieces == self._reading.pieces else None
+        return self._found(places, is_inside) if pieces == self._reading.written else None
 
     def _found(self, places: Sequence[tuple[int, int]], is_inside: bool) -> list[_Span]:
         """The spans between the two markers of each value, which have these places."""

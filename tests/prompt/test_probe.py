@@ -36,6 +36,11 @@ def traits_of(source: str) -> Traits:
     return probe(ChatTemplate(source, {}, ADDED), ADDED)
 
 
+def but_thinking(traits: Traits) -> Traits:
+    """`traits` without those of `test_thinking.py`."""
+    return replace(traits, thinking=None)
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -62,7 +67,7 @@ def traits_of(source: str) -> Traits:
     ],
 )
 def test_traits_are_what_the_template_shows(source: str, expected: Traits) -> None:
-    assert traits_of(source) == expected
+    assert but_thinking(traits_of(source)) == expected
 
 
 @pytest.mark.parametrize(
@@ -139,7 +144,8 @@ PUBLISHED: Final[dict[str, Traits]] = {
 def test_published_templates_are_found_out(test_data: Path, name: str) -> None:
     source = (test_data / "data" / "templates" / f"{name}.jinja").read_text("utf-8")
     controls = [*ADDED, "<｜User｜>", "<｜Assistant｜>", "<｜end▁of▁sentence｜>"]
-    assert probe(ChatTemplate(source, {"bos_token": "<s>"}, controls), controls) == PUBLISHED[name]
+    traits = probe(ChatTemplate(source, {"bos_token": "<s>"}, controls), controls)
+    assert but_thinking(traits) == PUBLISHED[name]
 
 
 def test_a_template_without_a_place_for_tools_still_has_a_format(
