@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from minimsg.errors import NotFound
+from minimsg.limits import LIMITS
 
 # What is refused whatever the model, because nothing here does it yet; of `FEATURES`.
 UNBUILT: Final = frozenset(
@@ -38,7 +39,8 @@ class Catalog:
 
     def find(self, name: str) -> str:
         """The id that is served for `name`. Raises NotFound."""
-        if name == self.served or self.any_model:
+        can_be_a_name = name.isprintable() and 0 < len(name) <= LIMITS.model_name_chars
+        if name == self.served or (self.any_model and can_be_a_name):
             return self.served
         if any(fnmatchcase(name, alias) for alias in self.aliases):
             return self.served

@@ -1,6 +1,6 @@
 """From the headers of a request and the settings of the server to the `Dialect` it speaks.
 
-Only the Messages routes ask. Profile `strict` refuses an API version or a beta that the
+The Messages and models routes ask. Profile `strict` refuses an API version or a beta that the
 hosted API would not know, version first; `compat` reads an unknown version as the older
 one, which takes more, and skips unknown betas. Next: `protocol/dialect.py`.
 """

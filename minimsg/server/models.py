@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from minimsg.protocol.dialect import PLAIN
 from minimsg.protocol.models import ModelInfo, ModelsQuery, model_info
 from minimsg.protocol.paging import page
 from minimsg.protocol.validation import validate
-from minimsg.server.dialect import own_dialect
+from minimsg.server.dialect import dialect_of, own_dialect
 from minimsg.server.respond import json_response
 from minimsg.server.state import SERVER, Server
 
 
 async def list_models(request: web.Request) -> web.Response:
     """A page of models. Raises InvalidRequest."""
+    dialect = dialect_of(request)
     known = {
         name: request.query[name]
         for name in ("limit", "after_id", "before_id")
@@ -22,14 +22,15 @@ async def list_models(request: web.Request) -> web.Response:
     }
     lifecycles = request.query.getall("lifecycle[]", [])
     given = known | ({"lifecycle[]": lifecycles} if lifecycles else {})
-    query = validate(ModelsQuery, given, PLAIN).request
+    query = validate(ModelsQuery, given, dialect).request
     models = [_served(request.app[SERVER])]
     return json_response(page([m for m in models if m["lifecycle"] in query.lifecycle], query))
 
 
 async def get_model(request: web.Request) -> web.Response:
-    """One model, by its id or an alias. Raises NotFound."""
+    """One model, by its id or an alias. Raises InvalidRequest, NotFound."""
     server = request.app[SERVER]
+    dialect_of(request)  # strict asks for a version here too
     server.catalog.find(request.match_info["id"])
     return json_response(_served(server))
 

@@ -15,7 +15,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Final, TypeVar, cast
 
 from minimsg.errors import InternalError, Overloaded, RequestTimeout
@@ -26,6 +26,7 @@ from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Fail
 
 NUM_THREADS: Final = 1  # with the engine's, as many as can take turns with the event loop
 NUM_PROCESSES: Final = 2
+HUGE_BYTES: Final = 1 << 20
 MAX_BIG_BODIES: Final = 16  # at once; half a gigabyte of them
 # Never reached: a pipe that is paused keeps a killed process from being seen to end.
 MAX_REPLY_BYTES: Final = 1 << 30
@@ -41,6 +42,7 @@ class PreparePool:
         self._served = served
         self._threads = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="prepare")
         self._slots = asyncio.Semaphore(NUM_PROCESSES)
+        self._huge_slots = asyncio.Semaphore(NUM_PROCESSES - 1)
         self._idle: list[Process] = []
         self._num_big = 0
 
@@ -63,10 +65,14 @@ class PreparePool:
             raise Overloaded("Too many large requests are being read; try again.")
         self._num_big += 1
         try:
-            async with _deadline(), self._slots:
+            async with _deadline(), self._turn(len(body)), self._slots:
                 return await self._in_process(work, body, dialect)
         finally:
             self._num_big -= 1
+
+    def _turn(self, size: int) -> AbstractAsyncContextManager[object]:
+        """Huge bodies, which take seconds, never hold all processes."""
+        return self._huge_slots if size > HUGE_BYTES else nullcontext()
 
     async def _in_process(self, work: Work[R], body: bytes, dialect: Dialect) -> R:
         process = await self._take()
@@ -114,7 +120,10 @@ async def _deadline() -> AsyncIterator[None]:
         async with asyncio.timeout(limit):
             yield
     except TimeoutError:
-        raise RequestTimeout(f"Reading the request took longer than {limit:g} s.") from None
+        why = (
+            f"Checking and tokenizing the request took longer than {limit:g} s; send a shorter one."
+        )
+        raise RequestTimeout(why, headers={"x-should-retry": "false"}) from None
 
 
 async def _exchange(process: Process, errand: Errand, body: bytes) -> bytes:

@@ -150,7 +150,9 @@ async def test_strict_refuses_equal_keys(start: Start, data: bytes, key: str) ->
     headers = JSON | {"anthropic-version": "2023-06-01"}
     status, answer = await send(running, data, headers)
     assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
-    assert answer["error"]["message"] == f"{key}: The same key appears more than once in an object"
+    assert answer["error"]["message"].endswith(
+        f"the key {key!r} appears more than once in an object"
+    )
     status, _ = await send(running, body(), headers)
     assert status == 200
 
