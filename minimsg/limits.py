@@ -33,6 +33,7 @@ class Limits:
     skills: int = 8  # API
     mcp_servers: int = 20  # API
     model_name_chars: int = 256  # API
+    called_name_chars: int = 200  # API: of the tool in a tool_use block
     name_chars: int = 256  # of a tool, a server, an object
     id_chars: int = 512  # of a tool call, a file
     title_chars: int = 500  # API: of a document

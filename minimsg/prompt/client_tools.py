@@ -19,6 +19,8 @@ from minimsg.protocol.tools import (
     CustomTool,
     EditTool,
     MemoryTool,
+    NewComputerTool,
+    NewEditTool,
     TextEditorTool,
 )
 from minimsg.protocol.wire import JsonObject
@@ -60,11 +62,13 @@ def description_of(tool: ClientTool) -> str | None:
         case TextEditorTool():
             return _EDITOR + _UNDO
         case EditTool():
+            return _EDITOR
+        case NewEditTool():
             limit = tool.max_characters
             return _EDITOR + (f" `view` shows at most {limit} characters." if limit else "")
         case MemoryTool():
             return _MEMORY
-        case ComputerTool():
+        case ComputerTool() | NewComputerTool():
             return _computer(tool)
 
 
@@ -79,16 +83,16 @@ def input_schema_of(tool: ClientTool) -> JsonObject:
         case TextEditorTool():
             both = "For str_replace: the text instead of it; for insert: the text."
             return _editor_schema("undo_edit", new_str=both)
-        case EditTool():
+        case EditTool() | NewEditTool():
             instead = "For str_replace: the text instead of it."
             return _editor_schema(new_str=instead, insert_text=_text("For insert: the text."))
         case MemoryTool():
             return _memory_schema()
-        case ComputerTool():
+        case ComputerTool() | NewComputerTool():
             return _computer_schema(tool)
 
 
-def _computer(tool: ComputerTool) -> str:
+def _computer(tool: ComputerTool | NewComputerTool) -> str:
     display = f" of display {tool.display_number}" if tool.display_number is not None else ""
     return (
         f"Steers mouse and keyboard of a screen{display} that is {tool.display_width_px} pixels "
@@ -127,19 +131,23 @@ def _memory_schema() -> JsonObject:
     )
 
 
-def _computer_schema(tool: ComputerTool) -> JsonObject:
+def _computer_schema(tool: ComputerTool | NewComputerTool) -> JsonObject:
     is_first = tool.type == "computer_20241022"
     later = {} if is_first else _later_parameters()
     zoom = {"region": _numbers("For zoom: [left, top, right, bottom].")}
     actions = [*_ACTIONS, *(() if is_first else _LATER_ACTIONS)]
     return _schema(
         ["action"],
-        action=_one_of(*actions, *(["zoom"] if tool.enable_zoom else [])),
+        action=_one_of(*actions, *(["zoom"] if _zooms(tool) else [])),
         coordinate=_numbers("[x, y] for clicks, moves and scrolling."),
         text=_text("For type: the text; for key: the keys, such as ctrl+s."),
         **later,
-        **(zoom if tool.enable_zoom else {}),
+        **(zoom if _zooms(tool) else {}),
     )
+
+
+def _zooms(tool: ComputerTool | NewComputerTool) -> bool:
+    return isinstance(tool, NewComputerTool) and bool(tool.enable_zoom)
 
 
 def _later_parameters() -> dict[str, JsonValue]:

@@ -19,11 +19,11 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from minimsg.protocol.content import ContentBlock
+from minimsg.protocol.content import ContentBlock, TextSource
 from minimsg.protocol.server_blocks import (
     McpToolResultBlock,
     McpToolUseBlock,
-    OtherResultBlock,
+    ServerResult,
     ServerToolUseBlock,
     WebFetchError,
     WebFetchResultBlock,
@@ -45,11 +45,13 @@ def foreign_text(block: ContentBlock) -> str | None:
             return tagged(block.type, _fetched(block))
         case McpToolResultBlock():
             return tagged(block.type, _mcp_result(block))
-        case OtherResultBlock():
-            if any("encrypted" in key for key in block.content):
-                return None
-            return tagged(block.type, _json(block.content))
-    return None
+    return _other_result(block) if isinstance(block, ServerResult) else None
+
+
+def _other_result(block: ServerResult) -> str | None:
+    content = block.model_dump(mode="json", include={"content"}, exclude_none=True)["content"]
+    is_encrypted = any("encrypted" in key for key in content)
+    return None if is_encrypted else tagged(block.type, _json(content))
 
 
 def _call(tag: str, name: str, input: Mapping[str, JsonValue]) -> str:
@@ -66,21 +68,13 @@ def _fetched(block: WebFetchResultBlock) -> str:
     """The address, and the page if it came as text."""
     if isinstance(block.content, WebFetchError):
         return f"Error: {block.content.error_code}"
-    source = block.content.content.get("source")
-    is_text = isinstance(source, dict) and source.get("type") == "text"
-    page = source.get("data") if is_text and isinstance(source, dict) else None
-    return f"{block.content.url}\n{page}" if isinstance(page, str) else block.content.url
+    url, source = block.content.url, block.content.content.source
+    return f"{url}\n{source.data}" if isinstance(source, TextSource) else url
 
 
 def _mcp_result(block: McpToolResultBlock) -> str:
-    text = block.content if isinstance(block.content, str) else _mcp_text(block.content or [])
+    text = "\n".join(part.text for part in block.content)
     return f"Error: {text}" if block.is_error else text
-
-
-def _mcp_text(blocks: list[dict[str, JsonValue]]) -> str:
-    return "\n".join(
-        text if isinstance(text := block.get("text"), str) else _json(block) for block in blocks
-    )
 
 
 def _json(value: object) -> str:

@@ -20,8 +20,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pydantic import JsonValue
-
 from minimsg.errors import InvalidRequest
 from minimsg.prompt.client_tools import description_of, input_schema_of
 from minimsg.protocol.content import (
@@ -34,7 +32,7 @@ from minimsg.protocol.content import (
     ToolResultBlock,
 )
 from minimsg.protocol.request import PromptRequest
-from minimsg.protocol.server_blocks import OtherResultBlock
+from minimsg.protocol.server_blocks import ToolSearchFound, ToolSearchResultBlock
 from minimsg.protocol.tools import ClientTool
 from minimsg.protocol.turns import Placed, turns_of
 from minimsg.protocol.wire import JsonObject
@@ -125,7 +123,7 @@ def _named_in(placed: Placed) -> Iterator[_Naming]:
                 yield _Naming(f"{path}.tool_result.content.{place}", part.tool_name)
     elif isinstance(block, ToolAdditionBlock) and isinstance(block.tool, DefinedTool):
         tool = block.tool.definition
-        definition = _function(f"{path}.tool_addition.tool.definition", tool)
+        definition = _function(f"{path}.tool_addition.tool.tool_definition.definition", tool)
         yield _Naming(path, tool.name, definition=definition)
     elif isinstance(block, (ToolAdditionBlock, ToolRemovalBlock)):
         if isinstance(block.tool, NamedTool):
@@ -136,12 +134,6 @@ def _named_in(placed: Placed) -> Iterator[_Naming]:
 
 def _found_elsewhere(path: str, block: ContentBlock) -> Iterator[_Naming]:
     """Tools that the hosted API's tool search has found."""
-    if isinstance(block, OtherResultBlock) and block.type == "tool_search_tool_result":
-        for reference in _list(block.content.get("tool_references")):
-            name = reference.get("tool_name") if isinstance(reference, dict) else None
-            if isinstance(name, str):
-                yield _Naming(path, name)
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
+    if isinstance(block, ToolSearchResultBlock) and isinstance(block.content, ToolSearchFound):
+        for reference in block.content.tool_references:
+            yield _Naming(path, reference.tool_name)

@@ -1,25 +1,48 @@
-"""Content blocks of a request, one class a `type`, and what may stand in which place.
+"""Content blocks of a request, one class a `type`, and what a turn may consist of.
 
-A new block is a class here (or in `server_blocks.py`, for what only the hosted API's own
-tools produce) and a member of `ContentBlock`. A string is short for one text block: it
-has become one when a request is parsed. Knows shapes and bounds, nothing of rules that
-look at more than one block (`rules/`) nor of what a block means to the model
-(`prompt/`). Source: Messages API reference, request content blocks. Next: `request.py`.
+A new block is a class here (in `media.py` if it is read, in `server_blocks.py` if only the
+hosted API's own tools produce it) and a member of `ContentBlock`. Knows shapes and bounds,
+nothing of rules that look at more than one block (`rules/`) nor of what a block means to
+the model (`prompt/`). Source: Messages API reference, request content blocks. Next:
+`request.py`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetPydanticSchema
-from pydantic_core import CoreSchema, core_schema
+from pydantic import Field
 
 from minimsg.limits import LIMITS
-from minimsg.protocol.citations import Citation, CitationsConfig
+from minimsg.protocol.media import (
+    Base64ImageSource,
+    Base64PdfSource,
+    ContentSource,
+    DocumentBlock,
+    FileSource,
+    ImageBlock,
+    Many,
+    OnlyText,
+    SearchResultBlock,
+    TextBlock,
+    TextSource,
+    UrlSource,
+    or_text,
+)
 from minimsg.protocol.server_blocks import ServerBlock
-from minimsg.protocol.tools import Caller, CustomTool
+from minimsg.protocol.tool_changes import (
+    DefinedTool,
+    NamedMcpTool,
+    NamedMcpToolset,
+    NamedTool,
+    ToolAdditionBlock,
+    ToolReferenceBlock,
+    ToolRemovalBlock,
+)
+from minimsg.protocol.tool_fields import Caller
 from minimsg.protocol.wire import (
     CacheMark,
+    Count,
     Id,
     JsonObject,
     Name,
@@ -29,121 +52,34 @@ from minimsg.protocol.wire import (
     or_null,
 )
 
-
-class TextBlock(CacheMark):
-    """Text that a turn, the system prompt or a tool's result consists of."""
-
-    type: Literal["text"]
-    text: Text
-    citations: list[Citation] | None = Field(default=None, max_length=LIMITS.blocks_per_message)
-
-
-class Base64ImageSource(Wire):
-    """The bytes of a picture."""
-
-    type: Literal["base64"]
-    media_type: Literal["image/jpeg", "image/png", "image/gif", "image/webp"]
-    data: Text
-
-
-class UrlSource(Wire):
-    """Where a picture or a document lies."""
-
-    type: Literal["url"]
-    url: Text
-
-
-class FileSource(Wire):
-    """A file that was uploaded before."""
-
-    type: Literal["file"]
-    file_id: Id
-
-
-class ImageTransformations(Wire):
-    """What to do with a picture that is larger than the model can see."""
-
-    oversized_image: Literal["downsize", "error"] | None = None
-
-
-class ImageBlock(CacheMark):
-    """A picture."""
-
-    type: Literal["image"]
-    source: Annotated[Base64ImageSource | UrlSource | FileSource, Field(discriminator="type")]
-    transformations: ImageTransformations | None = None
-
-
-class Base64PdfSource(Wire):
-    """The bytes of a PDF."""
-
-    type: Literal["base64"]
-    media_type: Literal["application/pdf"]
-    data: Text
-
-
-class TextSource(Wire):
-    """A document as text."""
-
-    type: Literal["text"]
-    media_type: Literal["text/plain"]
-    data: Text
-
-
-def _by_type(block: type[TextBlock], handler: GetCoreSchemaHandler) -> CoreSchema:
-    """A union with one member, told by `type`: pydantic's own `discriminator` wants two."""
-    return core_schema.tagged_union_schema({"text": handler(block)}, discriminator="type")
-
-
-OnlyText = Annotated[TextBlock, GetPydanticSchema(_by_type)]
-
-
-def or_text(kind: Any) -> BeforeValidator:
-    """For a list of blocks, `kind`: a string is short for one text block."""
-    return BeforeValidator(_text_as_block, json_schema_input_type=str | kind)
-
-
-def _text_as_block(value: object) -> object:
-    """An empty string is no block."""
-    if isinstance(value, str):
-        return [{"type": "text", "text": value}] if value else []
-    return value
-
-
-Many = Field(max_length=LIMITS.blocks_per_message)
-
-
-SourceBlocks = Annotated[list[Annotated[TextBlock | ImageBlock, Field(discriminator="type")]], Many]
-
-
-class ContentSource(Wire):
-    """A document as blocks; each can be cited."""
-
-    type: Literal["content"]
-    content: Annotated[SourceBlocks, or_text(SourceBlocks)]
-
-
-class DocumentBlock(CacheMark):
-    """A document, with what a reader should know of it."""
-
-    type: Literal["document"]
-    source: Annotated[
-        Base64PdfSource | TextSource | ContentSource | UrlSource | FileSource,
-        Field(discriminator="type"),
-    ]
-    title: Annotated[str, Field(min_length=1, max_length=LIMITS.title_chars)] | None = None
-    context: Annotated[str, Field(min_length=1, max_length=LIMITS.body_bytes)] | None = None
-    citations: CitationsConfig | None = None
-
-
-class SearchResultBlock(CacheMark):
-    """Something that the client's own search has found."""
-
-    type: Literal["search_result"]
-    source: Text
-    title: ShortText
-    content: Annotated[list[OnlyText], Many]
-    citations: CitationsConfig | None = None
+__all__ = [
+    "Base64ImageSource",
+    "Base64PdfSource",
+    "BrowserStateBlock",
+    "ContainerUploadBlock",
+    "ContentBlock",
+    "ContentSource",
+    "DefinedTool",
+    "DocumentBlock",
+    "FileSource",
+    "ImageBlock",
+    "NamedMcpTool",
+    "NamedMcpToolset",
+    "NamedTool",
+    "RedactedThinkingBlock",
+    "SearchResultBlock",
+    "SystemText",
+    "TextBlock",
+    "TextSource",
+    "ThinkingBlock",
+    "ToolAdditionBlock",
+    "ToolReferenceBlock",
+    "ToolRemovalBlock",
+    "ToolResultBlock",
+    "ToolUseBlock",
+    "TurnContent",
+    "UrlSource",
+]
 
 
 class ThinkingBlock(CacheMark):
@@ -166,25 +102,66 @@ class ToolUseBlock(CacheMark):
 
     type: Literal["tool_use"]
     id: Id
-    name: Name
+    name: Annotated[str, Field(min_length=1, max_length=LIMITS.called_name_chars)]
     input: JsonObject
     caller: Caller | None = None
     toolset_name: Name | None = None
 
 
-class ToolReferenceBlock(CacheMark):
-    """The name of a deferred tool, which from here on is known to the model."""
+class BrowserTab(Wire):
+    """One tab."""
 
-    type: Literal["tool_reference"]
-    tool_name: Name
+    tab_id: Name
+    title: ShortText
+    url: Text
+    active: bool | None = None
+
+
+class TabOpened(Wire):
+    """A tab that was not there before."""
+
+    type: Literal["tab_opened"]
+    tab_id: Name
+
+
+class DownloadStarted(Wire):
+    """A file that is on its way."""
+
+    type: Literal["download_started"]
+    download_id: Name
+    url: Text
+
+
+class DownloadCompleted(Wire):
+    """A file that has arrived."""
+
+    type: Literal["download_completed"]
+    download_id: Name
+    url: Text
+    path: ShortText | None = None
+    size_bytes: Count | None = None
+
+
+class DownloadFailed(Wire):
+    """A file that will not arrive."""
+
+    type: Literal["download_failed"]
+    download_id: Name
+    url: Text
+    error: ShortText | None = None
+
+
+BrowserChange = Annotated[
+    TabOpened | DownloadStarted | DownloadCompleted | DownloadFailed, Field(discriminator="type")
+]
 
 
 class BrowserStateBlock(CacheMark):
-    """The tabs of the browser that a toolset steers."""
+    """The tabs of the browser that a toolset steers, and what happened in it."""
 
     type: Literal["browser_state"]
-    tabs: list[JsonObject] = Many
-    state_changes: list[JsonObject] | None = Many
+    tabs: Annotated[list[BrowserTab], Many]
+    state_changes: Annotated[list[BrowserChange], Many] | None = None
 
 
 ResultBlock = Annotated[
@@ -218,51 +195,6 @@ class ContainerUploadBlock(CacheMark):
 
     type: Literal["container_upload"]
     file_id: Id
-
-
-class NamedTool(Wire):
-    """A tool of the request, by name."""
-
-    type: Literal["tool_reference"]
-    name: Name
-
-
-class NamedMcpTool(Wire):
-    """A tool of an MCP server, by name."""
-
-    type: Literal["mcp_tool_reference"]
-    name: Name
-    server_name: Name
-
-
-class NamedMcpToolset(Wire):
-    """All tools of an MCP server."""
-
-    type: Literal["mcp_toolset_reference"]
-    server_name: Name
-
-
-class DefinedTool(Wire):
-    """A tool that the request did not have before."""
-
-    type: Literal["tool_definition"]
-    definition: CustomTool
-
-
-class ToolAdditionBlock(CacheMark):
-    """In a system turn: from here on the model has this tool."""
-
-    type: Literal["tool_addition"]
-    tool: Annotated[
-        NamedTool | NamedMcpTool | NamedMcpToolset | DefinedTool, Field(discriminator="type")
-    ]
-
-
-class ToolRemovalBlock(CacheMark):
-    """In a system turn: from here on the model has this tool no more."""
-
-    type: Literal["tool_removal"]
-    tool: Annotated[NamedTool | NamedMcpTool | NamedMcpToolset, Field(discriminator="type")]
 
 
 ContentBlock = Annotated[

@@ -1,20 +1,23 @@
 """Fields and kinds that exist only under an API version, a beta, a profile or with a model.
 
-A gated field is checked in the raw JSON, before types: the hosted API answers
+Both are checked in the raw JSON, before types: the hosted API answers
 `context_management: Extra inputs are not permitted` whatever the field holds, and of a kind
-of thinking that the model does not know it says which it does. Profile `compat` opens every
-gate but those that a configuration closes. Knows paths, not what the fields mean
-(`request.py`). Source: Messages API reference, beta headers; Claude Code 2.1.332, which
-reads the words.
+that it does not know it says which it does. Profile `compat` opens every gate but those
+that a configuration closes. Knows paths, not what fields mean (`request.py`). Source:
+Messages API reference, beta headers; Claude Code 2.1.332, which reads the words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final, get_args
 
 from minimsg.errors import InvalidRequest
+from minimsg.protocol.content import ContentBlock
 from minimsg.protocol.dialect import OLD, Dialect
+from minimsg.protocol.options import Edit, Thinking
+from minimsg.protocol.tool_changes import AddedTool
+from minimsg.protocol.tools import Tool
 
 Gate = Callable[[Dialect], bool]
 
@@ -33,19 +36,20 @@ def _extension(dialect: Dialect) -> bool:
 
 
 def _context_management(dialect: Dialect) -> bool:
-    asked = beta("context-management-2025-06-27", "compact-2026-01-12")
-    return dialect.can("context-management") and asked(dialect)
-
-
-def _always(dialect: Dialect) -> bool:
-    return True
+    return dialect.can("context-management") and _edits(dialect)
 
 
 def _adaptive(dialect: Dialect) -> bool:
-    return dialect.takes("adaptive-thinking")
+    return dialect.takes("adaptive-thinking") and dialect.takes("thinking")
 
 
-GATES: Final[dict[str, Gate]] = {
+_edits = beta("context-management-2025-06-27", "compact-2026-01-12")
+_mcp = beta("mcp-client-2025-04-04", "mcp-client-2025-11-20", "mcp-client-2026-09-15")
+_fallbacks = beta("server-side-fallback-2026-06-01", "server-side-fallback-2026-07-01")
+_tool_changes = beta("mid-conversation-tool-changes-2026-07-01")
+_advisor = beta("advisor-tool-2026-03-01")
+
+FIELDS: Final[dict[str, Gate]] = {
     # API version
     "temperature": _old_version,
     "top_p": _old_version,
@@ -55,58 +59,103 @@ GATES: Final[dict[str, Gate]] = {
     "compaction": beta("compact-2026-09-04"),
     "context_management": _context_management,
     "fallback_credit_token": beta("fallback-credit-2026-06-01", "fallback-credit-2026-07-01"),
-    "fallbacks": beta("server-side-fallback-2026-06-01", "server-side-fallback-2026-07-01"),
-    "mcp_servers": beta("mcp-client-2025-04-04", "mcp-client-2025-11-20", "mcp-client-2026-09-15"),
+    "fallbacks": _fallbacks,
+    "mcp_servers": _mcp,
     "messages.*.clear_at": beta("mid-conversation-system-clear-at-2026-08-21"),
     "messages.*.output_config": beta(
         "per-turn-control-2026-07-01", "mid-conversation-output-config-2026-07-01"
     ),
     "output_config.task_budget": beta("task-budgets-2026-03-13"),
     "output_format": beta("structured-outputs-2025-11-13"),
-    "thinking.block_binding": beta("thinking-binding-controls-2026-08-01"),
+    "thinking.<type>.block_binding": beta("thinking-binding-controls-2026-08-01"),
     # extensions
     "bill": _extension,
     "chat_template_kwargs": _extension,
     "seed": _extension,
 }
 
-THINKING: Final[dict[str, Gate]] = {
-    "enabled": _always,
-    "disabled": _always,
-    "adaptive": _adaptive,
-    "between_tools": _adaptive,
+KINDS: Final[dict[str, tuple[Any, dict[str, Gate]]]] = {
+    "thinking": (Thinking, {"adaptive": _adaptive, "between_tools": _adaptive}),
+    "context_management.edits.*": (Edit, {"compact_20260112": beta("compact-2026-01-12")}),
+    "tools.*": (
+        Tool,
+        {
+            "advisor_20260301": _advisor,
+            "bash_20241022": beta("computer-use-2024-10-22"),
+            "computer_20241022": beta("computer-use-2024-10-22"),
+            "computer_20250124": beta("computer-use-2025-01-24"),
+            "computer_20251124": beta("computer-use-2025-11-24"),
+            "mcp_toolset": beta("mcp-client-2025-11-20", "mcp-client-2026-09-15"),
+            "text_editor_20241022": beta("computer-use-2024-10-22"),
+        },
+    ),
+    "messages.*.content.*": (
+        ContentBlock,
+        {
+            "advisor_tool_result": _advisor,
+            "compaction": beta("compact-2026-01-12", "compact-2026-09-04"),
+            "fallback": _fallbacks,
+            "mcp_tool_listing": beta("mcp-client-2026-09-15"),
+            "mcp_tool_result": _mcp,
+            "mcp_tool_use": _mcp,
+            "tool_addition": _tool_changes,
+            "tool_removal": _tool_changes,
+        },
+    ),
+    "messages.*.content.*.tool": (AddedTool, {"tool_definition": beta("inline-tools-2026-09-15")}),
 }
+"""Place -> the union that stands there, and of its kinds those that have a gate."""
 
 
 def check_gates(data: object, dialect: Dialect) -> None:
     """Refuse a field or a kind in `data` whose gate is closed. Raises InvalidRequest."""
-    _check_kind_of_thinking(data, dialect)
-    for pattern, is_open in GATES.items():
-        if is_open(dialect):
-            continue
-        for path in _places(data, pattern.split(".")):
-            raise InvalidRequest(path, "Extra inputs are not permitted")
+    for pattern, is_open in FIELDS.items():
+        if not is_open(dialect):
+            for path, _ in _places(data, pattern.split(".")):
+                raise InvalidRequest(path, "Extra inputs are not permitted")
+    for pattern, (union, gates) in KINDS.items():
+        closed = {kind for kind, is_open in gates.items() if not is_open(dialect)}
+        for path, value in _places(data, pattern.split(".")) if closed else ():
+            kind = value.get("type") if isinstance(value, dict) else None
+            if isinstance(kind, str) and kind in closed:
+                _refuse_kind(path, kind, [tag for tag in tags_of(union) if tag not in closed])
 
 
-def _check_kind_of_thinking(data: object, dialect: Dialect) -> None:
-    """Clients read the words: told of 'enabled' and 'disabled' only, they ask for a budget."""
-    thinking = data.get("thinking") if isinstance(data, dict) else None
-    kind = thinking.get("type") if isinstance(thinking, dict) else None
-    known = [f"'{name}'" for name, is_open in THINKING.items() if is_open(dialect)]
-    if isinstance(kind, str) and kind in THINKING and not THINKING[kind](dialect):
-        why = f"Input tag '{kind}' found using 'type' does not match any of the expected tags"
-        raise InvalidRequest("thinking", f"{why}: {', '.join(known)}")
+def _refuse_kind(path: str, kind: str, known: list[str]) -> None:
+    """Claude Code asks for a budget to think instead when it reads the second sentence."""
+    tags = ", ".join(f"'{tag}'" for tag in known)
+    why = f"Input tag '{kind}' found using 'type' does not match any of the expected tags: {tags}"
+    hint = f". {kind} thinking is not supported on this model" if path == "thinking" else ""
+    raise InvalidRequest(path, why + hint)
 
 
-def _places(data: object, pattern: list[str]) -> Iterator[str]:
-    """The paths in `data` that `pattern` fits; `*` stands for any place in a list."""
+def tags_of(union: Any) -> list[str]:
+    """The values of `type` by which the members of a union are told."""
+    members = get_args(get_args(union)[0])
+    return [
+        tag
+        for member in members
+        for tag in get_args(member.model_fields["type"].annotation)
+        if tag is not None
+    ]
+
+
+def _places(data: object, pattern: list[str]) -> Iterator[tuple[str, object]]:
+    """Path and value of every place in `data` that `pattern` fits.
+
+    `*` stands for any place in a list, `<type>` for the kind of the object that is reached,
+    which is a step of the paths that types report.
+    """
     name, *rest = pattern
-    if name == "*":
-        inside = [(str(n), item) for n, item in enumerate(data)] if isinstance(data, list) else []
-    else:
-        inside = [(name, data[name])] if isinstance(data, dict) and name in data else []
+    inside: list[tuple[str, object]] = []
+    if name == "*" and isinstance(data, list):
+        inside = [(str(index), item) for index, item in enumerate(data)]
+    elif name == "<type>" and isinstance(data, dict):
+        inside = [(str(data.get("type")), data)]
+    elif isinstance(data, dict) and name in data:
+        inside = [(name, data[name])]
     for step, value in inside:
         if not rest:
-            yield step
+            yield step, value
         else:
-            yield from (f"{step}.{path}" for path in _places(value, rest))
+            yield from ((f"{step}.{path}", part) for path, part in _places(value, rest))

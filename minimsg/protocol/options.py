@@ -11,10 +11,16 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from minimsg.limits import LIMITS
-from minimsg.protocol.wire import Count, JsonObject, Name, ShortText, Text, Wire, or_null
+from minimsg.protocol.wire import Count, JsonObject, Name, Positive, Text, Wire, or_null
 
 Display = Literal["summarized", "omitted", "updates"]
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
+
+
+class BlockBinding(Wire):
+    """What to do with thinking that comes back after another conversation than before."""
+
+    prefix_mismatch_behavior: Literal["error", "drop_block"] | None = None
 
 
 class EnabledThinking(Wire):
@@ -23,7 +29,7 @@ class EnabledThinking(Wire):
     type: Literal["enabled"]
     budget_tokens: int = Field(ge=1024, le=LIMITS.max_tokens)
     display: Display | None = None
-    block_binding: JsonObject | ShortText | None = None
+    block_binding: BlockBinding | None = None
 
 
 class AdaptiveThinking(Wire):
@@ -31,7 +37,7 @@ class AdaptiveThinking(Wire):
 
     type: Literal["adaptive"]
     display: Display | None = None
-    block_binding: JsonObject | ShortText | None = None
+    block_binding: BlockBinding | None = None
 
 
 class DisabledThinking(Wire):
@@ -44,7 +50,6 @@ class BetweenToolsThinking(Wire):
     """Think after the results of tools only."""
 
     type: Literal["between_tools"]
-    block_binding: JsonObject | ShortText | None = None
 
 
 Thinking = Annotated[
@@ -60,12 +65,20 @@ class JsonSchemaFormat(Wire):
     schema_: JsonObject = Field(alias="schema")
 
 
+class TaskBudget(Wire):
+    """How many tokens the task, of several requests, may take."""
+
+    type: Literal["tokens"]
+    total: Positive
+    remaining: Count | None = None
+
+
 class OutputConfig(Wire):
     """How the reply should be."""
 
     effort: Effort | None = None
     format: JsonSchemaFormat | None = None
-    task_budget: JsonObject | None = None
+    task_budget: TaskBudget | None = None
 
 
 class TurnOutputConfig(Wire):
@@ -218,11 +231,11 @@ class CreditToken(Wire):
     """A receipt of an earlier fallback."""
 
     token: Text
-    mode: ShortText | None = None
+    mode: Literal["strict", "best_effort"] | None = None
 
 
 class BillingPolicy(Wire):
     """Who pays."""
 
-    type: ShortText
-    bill_to: Literal["self", "user_profile"]
+    type: Literal["billing_policy"]
+    bill_to: Literal["self", "user_profile"] | None = None

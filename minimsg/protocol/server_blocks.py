@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from minimsg.limits import LIMITS
-from minimsg.protocol.tools import Caller
-from minimsg.protocol.wire import CacheMark, Id, JsonObject, Name, ShortText, Text, Wire
+from minimsg.protocol.code_blocks import BashResultBlock, CodeResultBlock, EditorResultBlock
+from minimsg.protocol.media import DocumentBlock, Many, OnlyText, or_text
+from minimsg.protocol.tool_changes import ToolAdditionBlock, ToolReferenceBlock, ToolRemovalBlock
+from minimsg.protocol.tool_fields import Caller
+from minimsg.protocol.wire import CacheMark, Id, JsonObject, Name, ShortText, Text, Wire, or_null
 
-Many = Field(max_length=LIMITS.blocks_per_message)
-
+TextBlocks = Annotated[list[OnlyText], Many]
+ToolChange = Annotated[ToolAdditionBlock | ToolRemovalBlock, Field(discriminator="type")]
 ServerToolName = Literal[
     "web_search",
     "web_fetch",
@@ -65,11 +68,11 @@ class WebSearchResultBlock(CacheMark):
 
 
 class WebFetchResult(Wire):
-    """A page that was read; `content` is a document block."""
+    """A page that was read."""
 
     type: Literal["web_fetch_result"]
     url: Text
-    content: JsonObject
+    content: DocumentBlock
     retrieved_at: ShortText | None = None
 
 
@@ -89,19 +92,60 @@ class WebFetchResultBlock(CacheMark):
     caller: Caller | None = None
 
 
-class OtherResultBlock(CacheMark):
-    """What a server tool gave whose results only the hosted API can read."""
+class ToolSearchFound(Wire):
+    """The deferred tools that were found."""
 
-    type: Literal[
-        "code_execution_tool_result",
-        "bash_code_execution_tool_result",
-        "text_editor_code_execution_tool_result",
-        "tool_search_tool_result",
-        "advisor_tool_result",
-    ]
+    type: Literal["tool_search_tool_search_result"]
+    tool_references: Annotated[list[ToolReferenceBlock], Many]
+
+
+class ToolSearchError(Wire):
+    """Why none was found."""
+
+    type: Literal["tool_search_tool_result_error"]
+    error_code: ShortText
+    error_message: Text | None = None
+
+
+class ToolSearchResultBlock(CacheMark):
+    """What a search among deferred tools gave."""
+
+    type: Literal["tool_search_tool_result"]
     tool_use_id: Id
-    content: JsonObject
-    caller: Caller | None = None
+    content: Annotated[ToolSearchFound | ToolSearchError, Field(discriminator="type")]
+
+
+class AdvisorResult(Wire):
+    """What the other model said."""
+
+    type: Literal["advisor_result"]
+    text: Text
+    stop_reason: ShortText | None = None
+
+
+class EncryptedAdvisorResult(Wire):
+    """What the other model said, for the hosted API only."""
+
+    type: Literal["advisor_redacted_result"]
+    encrypted_content: Text
+    stop_reason: ShortText | None = None
+
+
+class AdvisorError(Wire):
+    """Why the other model said nothing."""
+
+    type: Literal["advisor_tool_result_error"]
+    error_code: ShortText
+
+
+class AdvisorResultBlock(CacheMark):
+    """What asking another model gave."""
+
+    type: Literal["advisor_tool_result"]
+    tool_use_id: Id
+    content: Annotated[
+        AdvisorResult | EncryptedAdvisorResult | AdvisorError, Field(discriminator="type")
+    ]
 
 
 class McpToolUseBlock(CacheMark):
@@ -120,7 +164,17 @@ class McpToolResultBlock(CacheMark):
     type: Literal["mcp_tool_result"]
     tool_use_id: Id
     is_error: bool | None = None
-    content: Text | Annotated[list[JsonObject], Many] | None = None
+    content: Annotated[TextBlocks, or_text(TextBlocks), or_null(str | TextBlocks)] = Field(
+        default_factory=list
+    )
+
+
+class McpTool(Wire):
+    """A tool of an MCP server."""
+
+    name: Name
+    description: Text | None = None
+    input_schema: JsonObject
 
 
 class McpToolListingBlock(CacheMark):
@@ -128,7 +182,7 @@ class McpToolListingBlock(CacheMark):
 
     type: Literal["mcp_tool_listing"]
     mcp_server_name: Name
-    tools: list[JsonObject] = Field(max_length=LIMITS.tools)
+    tools: list[McpTool] = Field(max_length=LIMITS.tools)
 
 
 class CompactionBlock(CacheMark):
@@ -138,26 +192,33 @@ class CompactionBlock(CacheMark):
     content: Text | None = None
     encrypted_content: Text | None = None
     signature: Text | None = None
-    tool_changes: JsonObject | Annotated[list[JsonObject], Many] | None = None
+    tool_changes: Annotated[list[ToolChange], Many] | None = None
+
+
+class FallbackModel(Wire):
+    """A model by name."""
+
+    model: Name
 
 
 class FallbackBlock(CacheMark):
     """Where another model took over."""
 
     type: Literal["fallback"]
-    from_: JsonObject = Field(alias="from")
-    to: JsonObject
-    trigger: JsonObject | ShortText | None = None
+    from_: FallbackModel = Field(alias="from")
+    to: FallbackModel
+    trigger: JsonValue = None
 
 
-ServerBlock = (
-    ServerToolUseBlock
-    | WebSearchResultBlock
+ServerUse = ServerToolUseBlock | McpToolUseBlock
+ServerResult = (
+    WebSearchResultBlock
     | WebFetchResultBlock
-    | OtherResultBlock
-    | McpToolUseBlock
+    | CodeResultBlock
+    | BashResultBlock
+    | EditorResultBlock
+    | ToolSearchResultBlock
+    | AdvisorResultBlock
     | McpToolResultBlock
-    | McpToolListingBlock
-    | CompactionBlock
-    | FallbackBlock
 )
+ServerBlock = ServerUse | ServerResult | McpToolListingBlock | CompactionBlock | FallbackBlock

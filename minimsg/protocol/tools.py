@@ -2,7 +2,7 @@
 
 Three kinds: a custom tool, which brings its own schema; a client tool whose name and
 schema the API fixed, such as bash; a server tool, which the hosted API runs itself and
-nothing here does. Knows shapes and bounds; rules over several tools are in
+nothing here does (`server_tools.py`). Knows shapes and bounds; rules over several tools are in
 `rules/tools.py`, what the model reads of a tool is in `prompt/`.
 Source: Messages API reference, tools.
 """
@@ -14,50 +14,23 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from minimsg.limits import LIMITS
+from minimsg.protocol.server_tools import ServerTool
+from minimsg.protocol.tool_fields import ToolFields
 from minimsg.protocol.wire import (
     CacheMark,
     Count,
     JsonObject,
     Name,
-    ShortText,
+    Positive,
     Text,
     Wire,
     or_null,
 )
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
-Positive = Annotated[int, Field(ge=1, le=LIMITS.count)]
 
 
-class DirectCaller(Wire):
-    """The model itself made the call."""
-
-    type: Literal["direct"]
-
-
-class CodeCaller(Wire):
-    """Code that the model ran made the call."""
-
-    type: Literal["code_execution_20250825", "code_execution_20260120"]
-    tool_id: Name
-
-
-Caller = Annotated[DirectCaller | CodeCaller, Field(discriminator="type")]
-AllowedCaller = Literal[
-    "direct",
-    "code_execution_20250825",
-    "code_execution_20260120",
-    "code_execution_20260521",
-]
-
-
-class _Tool(CacheMark):
-    strict: bool | None = None
-    defer_loading: bool | None = None
-    allowed_callers: list[AllowedCaller] | None = Field(default=None, max_length=LIMITS.short_list)
-
-
-class _ClientTool(_Tool):
+class _ClientTool(ToolFields):
     input_examples: list[JsonObject] | None = Field(default=None, max_length=LIMITS.short_list)
 
 
@@ -88,7 +61,14 @@ class TextEditorTool(_ClientTool):
 class EditTool(_ClientTool):
     """A newer editor of files that the client runs."""
 
-    type: Literal["text_editor_20250429", "text_editor_20250728"]
+    type: Literal["text_editor_20250429"]
+    name: Literal["str_replace_based_edit_tool"]
+
+
+class NewEditTool(_ClientTool):
+    """The same, which can show a part of a file."""
+
+    type: Literal["text_editor_20250728"]
     name: Literal["str_replace_based_edit_tool"]
     max_characters: Positive | None = None
 
@@ -100,14 +80,23 @@ class MemoryTool(_ClientTool):
     name: Literal["memory"]
 
 
-class ComputerTool(_ClientTool):
-    """A screen, mouse and keyboard that the client steers."""
-
-    type: Literal["computer_20241022", "computer_20250124", "computer_20251124"]
+class _Screen(_ClientTool):
     name: Literal["computer"]
     display_width_px: Positive
     display_height_px: Positive
     display_number: Count | None = None
+
+
+class ComputerTool(_Screen):
+    """A screen, mouse and keyboard that the client steers."""
+
+    type: Literal["computer_20241022", "computer_20250124"]
+
+
+class NewComputerTool(_Screen):
+    """The same, with a magnifying glass."""
+
+    type: Literal["computer_20251124"]
     enable_zoom: bool | None = None
 
 
@@ -115,97 +104,19 @@ class Toolset(CacheMark):
     """A set of tools that only the hosted API knows."""
 
     type: Literal["computer_toolset_20260801", "browser_toolset_20260801"]
-    configs: JsonObject | list[JsonObject] | None = None
-
-
-class UserLocation(Wire):
-    """Roughly where the client's user is."""
-
-    type: Literal["approximate"]
-    city: ShortText | None = None
-    region: ShortText | None = None
-    country: ShortText | None = None
-    timezone: ShortText | None = None
-
-
-Domains = Annotated[list[ShortText], Field(max_length=LIMITS.short_list)]
-
-
-class _WebTool(_Tool):
-    max_uses: Positive | None = None
-    allowed_domains: Domains | None = None
-    blocked_domains: Domains | None = None
-    response_inclusion: Literal["full", "excluded"] | None = None
-
-
-class WebSearchTool(_WebTool):
-    """Search that the hosted API runs."""
-
-    type: Literal["web_search_20250305", "web_search_20260209", "web_search_20260318"]
-    name: Literal["web_search"]
-    user_location: UserLocation | None = None
-
-
-class WebFetchTool(_WebTool):
-    """Fetching of pages that the hosted API runs."""
-
-    type: Literal[
-        "web_fetch_20250910", "web_fetch_20260209", "web_fetch_20260309", "web_fetch_20260318"
-    ]
-    name: Literal["web_fetch"]
-    citations: JsonObject | None = None
-    max_content_tokens: Positive | None = None
-    use_cache: bool | None = None
-    url_sources: JsonObject | list[ShortText] | None = None
-
-
-class CodeExecutionTool(_Tool):
-    """Code that the hosted API runs."""
-
-    type: Literal[
-        "code_execution_20250522",
-        "code_execution_20250825",
-        "code_execution_20260120",
-        "code_execution_20260521",
-    ]
-    name: Literal["code_execution"]
-
-
-class ToolSearchTool(_Tool):
-    """Search among deferred tools that the hosted API runs."""
-
-    type: Literal[
-        "tool_search_tool_regex",
-        "tool_search_tool_regex_20251119",
-        "tool_search_tool_bm25",
-        "tool_search_tool_bm25_20251119",
-    ]
-    name: Literal["tool_search_tool_regex", "tool_search_tool_bm25"]
-
-
-class AdvisorTool(_Tool):
-    """Another model that the hosted API asks."""
-
-    type: Literal["advisor_20260301"]
-    name: Literal["advisor"]
-    model: Name | None = None
-    max_uses: Positive | None = None
-    caching: JsonObject | None = None
-
-
-class McpToolset(CacheMark):
-    """The tools of an MCP server that the hosted API talks to."""
-
-    type: Literal["mcp_toolset"]
-    mcp_server_name: Name
     configs: JsonObject | None = None
-    default_config: JsonObject | None = None
 
 
-ServerTool = (
-    WebSearchTool | WebFetchTool | CodeExecutionTool | ToolSearchTool | AdvisorTool | McpToolset
+ClientTool = (
+    CustomTool
+    | BashTool
+    | TextEditorTool
+    | EditTool
+    | NewEditTool
+    | MemoryTool
+    | ComputerTool
+    | NewComputerTool
 )
-ClientTool = CustomTool | BashTool | TextEditorTool | EditTool | MemoryTool | ComputerTool
 
 
 def _custom_is_said(value: object) -> object:
@@ -220,6 +131,9 @@ Tool = Annotated[
     Field(discriminator="type"),
     BeforeValidator(_custom_is_said),
 ]
+DefinableTool = Annotated[ClientTool, Field(discriminator="type"), BeforeValidator(_custom_is_said)]
+"""What a conversation can bring along: nothing that only the hosted API runs."""
+
 ToolList = Annotated[list[Tool], Field(max_length=LIMITS.tools)]
 Tools = Annotated[ToolList, or_null(ToolList)]
 

@@ -27,6 +27,8 @@ from minimsg.protocol.gates import check_gates
 R = TypeVar("R", bound=BaseModel)
 
 MAX_MESSAGE_CHARS = 1_000  # an error quotes what the client sent; not all 32 MB of it
+MAX_SHOWN_PATH_CHARS = 200  # of a path that is long because it is too deep
+STRICTLY_REQUIRED: Final = {"max_tokens"}
 
 # Where a float beyond 1.8e308, which is read as infinity, may be: three digits of an
 # exponent, or so many before it that two are enough. Looking costs 10 ns a byte.
@@ -65,20 +67,13 @@ def parse_json(body: bytes, dialect: Dialect = PLAIN) -> JsonValue:
 def validate(kind: type[R], data: object, dialect: Dialect) -> Validated[R]:
     """`data` as a `kind`, and what was left out (nothing if strict). Raises InvalidRequest."""
     check_gates(data, dialect)
+    if dialect.is_strict:
+        _check_required(kind, data)
     try:
         return Validated(kind.model_validate(data), [])
     except ValidationError as error:
-        if error.error_count() > LIMITS.faults:  # naming each would take seconds
-            why = f"The request has {error.error_count()} errors or unknown fields"
-            raise InvalidRequest("", f"{why} > {LIMITS.faults} maximum") from None
-        ignored = [
-            _path(detail)
-            for detail in error.errors(
-                include_url=False, include_context=False, include_input=False
-            )
-            if detail["type"] == "extra_forbidden"
-        ]
-        if dialect.is_strict or not ignored:
+        ignored = [] if dialect.is_strict else _unknown_fields(error)
+        if not ignored:
             raise _invalid(error) from None
     try:
         return Validated(kind.model_validate(data, extra="ignore"), ignored)
@@ -86,14 +81,35 @@ def validate(kind: type[R], data: object, dialect: Dialect) -> Validated[R]:
         raise _invalid(error) from None
 
 
+def _check_required(kind: type[BaseModel], data: object) -> None:
+    """What types leave out, since only the hosted API has no default for it."""
+    for name in STRICTLY_REQUIRED & kind.model_fields.keys():
+        if isinstance(data, dict) and data.get(name) is None:
+            why = "Input should be a valid integer" if name in data else "Field required"
+            raise InvalidRequest(name, why)
+
+
+def _unknown_fields(error: ValidationError) -> list[str]:
+    """The paths of fields that no type has; of very many, which take seconds to name, a number."""
+    if error.error_count() > LIMITS.faults:
+        return [f"{error.error_count()}-fields"]
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    return [_path(detail) for detail in details if detail["type"] == "extra_forbidden"]
+
+
 def _invalid(error: ValidationError) -> InvalidRequest:
     """The first of pydantic's complaints in the API's words."""
+    if error.error_count() > LIMITS.faults:
+        why = f"The request has {error.error_count()} errors > {LIMITS.faults} maximum"
+        return InvalidRequest("", why)
     detail = error.errors(include_url=False, include_input=False)[0]
     path, why = _path(detail), detail["msg"]
     if detail["type"] == "union_tag_not_found":
         path, why = f"{path}.type", "Field required"
     elif detail["type"] in ("model_type", "model_attributes_type"):
         why = "Input should be a valid dictionary"
+    elif detail["type"] == "recursion_loop":
+        path, why = path[:MAX_SHOWN_PATH_CHARS], "Input is nested too deeply"
     return InvalidRequest(path[:MAX_MESSAGE_CHARS], why[:MAX_MESSAGE_CHARS])
 
 
@@ -125,6 +141,7 @@ def _refuse_equal_keys(body: bytes) -> None:
         if len({key for key, _ in pairs}) < len(pairs):
             keys = Counter(key for key, _ in pairs)
             key = keys.most_common(1)[0][0][:MAX_MESSAGE_CHARS]
-            raise InvalidRequest(key, "The same key appears more than once in an object")
+            why = f"the key {key!r} appears more than once in an object"
+            raise InvalidRequest("", f"The request body is not valid JSON: {why}")
 
     json.loads(body, object_pairs_hook=look, parse_int=str, parse_float=str)

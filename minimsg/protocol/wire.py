@@ -49,6 +49,7 @@ Text = Annotated[str, Field(max_length=LIMITS.body_bytes)]
 ShortText = Annotated[str, Field(max_length=LIMITS.short_text_chars)]
 Name = Annotated[str, Field(min_length=1, max_length=LIMITS.name_chars)]
 Count = Annotated[int, Field(ge=0, le=LIMITS.count)]
+Positive = Annotated[int, Field(ge=1, le=LIMITS.count)]
 
 ID_PATTERN: Final = r"^[a-zA-Z0-9_-]+$"
 Id = Annotated[str, Field(max_length=LIMITS.id_chars, pattern=ID_PATTERN)]

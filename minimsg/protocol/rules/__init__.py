@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["PROMPT_RULES", "REPLY_RULES", "check_prompt", "check_reply", "unheeded"]
 
 PROMPT_RULES: Final[tuple[Callable[[PromptRequest, Dialect], None], ...]] = (
-    turns.model_name_is_printable,
     services.threads_are_not_kept,  # before all that the rest of a thread would break
     services.mcp_servers_are_not_called,
     # messages

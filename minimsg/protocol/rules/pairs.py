@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.content import ToolResultBlock, ToolUseBlock
 from minimsg.protocol.server_blocks import (
-    McpToolResultBlock,
     McpToolUseBlock,
-    OtherResultBlock,
+    ServerResult,
     ServerToolUseBlock,
-    WebFetchResultBlock,
-    WebSearchResultBlock,
+    ServerUse,
 )
 from minimsg.protocol.turns import blocks_of, turns_of
 
@@ -28,9 +26,6 @@ if TYPE_CHECKING:
     from minimsg.protocol.dialect import Dialect
     from minimsg.protocol.request import PromptRequest
     from minimsg.protocol.turns import Placed, Turn
-
-ServerUse = ServerToolUseBlock | McpToolUseBlock
-ServerResult = WebSearchResultBlock | WebFetchResultBlock | OtherResultBlock | McpToolResultBlock
 
 
 def ids_are_unique(request: PromptRequest, dialect: Dialect) -> None:

@@ -16,16 +16,8 @@ from minimsg.protocol.content import DefinedTool, ToolAdditionBlock
 from minimsg.protocol.options import EnabledThinking
 from minimsg.protocol.rules.examples import misfit
 from minimsg.protocol.rules.schemas import check_input_schema
-from minimsg.protocol.tools import (
-    AnyChoice,
-    CustomTool,
-    McpToolset,
-    NamedChoice,
-    ServerTool,
-    Toolset,
-    WebFetchTool,
-    WebSearchTool,
-)
+from minimsg.protocol.server_tools import McpToolset, ServerTool, WebTool
+from minimsg.protocol.tools import AnyChoice, ClientTool, CustomTool, NamedChoice, Toolset
 from minimsg.protocol.turns import blocks_of
 
 if TYPE_CHECKING:
@@ -72,7 +64,7 @@ def deferred_tools_are_not_marked(request: PromptRequest, dialect: Dialect) -> N
 
 def domains_are_allowed_or_blocked(request: PromptRequest, dialect: Dialect) -> None:
     for index, tool in enumerate(request.tools):
-        if not isinstance(tool, (WebSearchTool, WebFetchTool)):
+        if not isinstance(tool, WebTool):
             continue
         if tool.allowed_domains is not None and tool.blocked_domains is not None:
             why = "only one of allowed_domains and blocked_domains can be given"
@@ -91,12 +83,7 @@ def strict_tools_are_supported(request: PromptRequest, dialect: Dialect) -> None
     """A promise about the input that nobody keeps is refused: clients stop checking for it."""
     if dialect.can("strict-tools"):
         return
-    tools = [
-        (f"tools.{index}.{tool.type or 'custom'}", tool)
-        for index, tool in enumerate(request.tools)
-        if not is_foreign(tool)
-    ]
-    for path, tool in [*tools, *_defined_tools(request)]:
+    for path, tool in _client_tools(request):
         if tool.strict:
             raise InvalidRequest(f"{path}.strict", "strict tools are not supported for this model")
 
@@ -146,14 +133,18 @@ def drops_foreign(dialect: Dialect) -> bool:
 
 
 def _custom_tools(request: PromptRequest) -> Iterator[tuple[str, CustomTool]]:
-    for index, tool in enumerate(request.tools):
+    for path, tool in _client_tools(request):
         if isinstance(tool, CustomTool):
-            yield f"tools.{index}.custom", tool
-    yield from _defined_tools(request)
+            yield path, tool
 
 
-def _defined_tools(request: PromptRequest) -> Iterator[tuple[str, CustomTool]]:
-    """Tools that a conversation brings along the way."""
+def _client_tools(request: PromptRequest) -> Iterator[tuple[str, ClientTool]]:
+    """The tools that the client runs, those included that a conversation brings along the way."""
+    for index, tool in enumerate(request.tools):
+        if isinstance(tool, ClientTool):
+            yield f"tools.{index}.{tool.type or 'custom'}", tool
     for path, block in blocks_of(request.messages, ToolAdditionBlock):
         if isinstance(block.tool, DefinedTool):
-            yield f"{path}.tool_addition.tool.tool_definition.definition", block.tool.definition
+            tool = block.tool.definition
+            path = f"{path}.tool_addition.tool.tool_definition.definition"
+            yield f"{path}.{tool.type or 'custom'}", tool

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from minimsg.protocol.request import InputMessage, PromptRequest
 
 
-def model_name_is_printable(request: PromptRequest, dialect: Dialect) -> None:
-    if not request.model.isprintable():
-        raise InvalidRequest("model", "String should contain printable characters only")
-
-
 def there_is_a_first_user_message(request: PromptRequest, dialect: Dialect) -> None:
     """The user begins. A summary of what was before may stand in front of all."""
     if not request.messages:
