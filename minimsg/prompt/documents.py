@@ -62,7 +62,8 @@ def text_of(block: AnyBlock, path: str, model: str) -> str | None:
         case ToolRemovalBlock():
             return _removed(block)
         case BrowserStateBlock():
-            state = block.model_dump(mode="json", exclude={"type", "cache_control"})
+            hidden = {"type", "cache_control"}
+            state = block.model_dump(mode="json", exclude=hidden, exclude_none=True)
             return tagged("browser_state", json.dumps(state, ensure_ascii=False))
         case CompactionBlock():
             return tagged("summary", block.content) if block.content else None

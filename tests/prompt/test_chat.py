@@ -15,6 +15,7 @@ from minimsg.engine.types import SamplingParams
 from minimsg.errors import CheckpointError, TemplateError
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.probe import Traits
+from minimsg.prompt.probe_thinking import ThinkingForm
 
 WriteModel = Callable[..., Path]
 
@@ -32,6 +33,7 @@ def test_a_folder_opens(write_model: WriteModel) -> None:
         takes_late_system=True,
         takes_any_start=True,
         takes_runs=True,
+        thinking=ThinkingForm("enable_thinking"),
     )
     written = (folder / "config.json").stat().st_mtime
     assert chat.created_at == datetime.fromtimestamp(written, UTC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final
 
@@ -94,8 +95,10 @@ def test_documents_and_search_results_are_text_with_their_titles(
 
 
 def test_a_browser_in_a_result_is_shown_as_it_came(tooled: ChatModel) -> None:
-    state = {"type": "browser_state", "tabs": [{"url": "u"}], "state_changes": None}
-    expected = '<browser_state>\n{"tabs": [{"url": "u"}], "state_changes": null}\n</browser_state>'
+    tabs = [{"tab_id": "t", "title": "é", "url": "u"}]
+    state = {"type": "browser_state", "tabs": tabs, "state_changes": None}
+    shown_tabs = '{"tabs": [{"tab_id": "t", "title": "é", "url": "u"}]}'
+    expected = f"<browser_state>\n{shown_tabs}\n</browser_state>"
     assert last_turn(tooled, in_result(state), "tool") == expected
 
 
@@ -154,6 +157,15 @@ SEARCH: Final = {
 }
 
 
+BASH: Final = {
+    "type": "bash_code_execution_result",
+    "stdout": "1",
+    "stderr": "",
+    "return_code": 0,
+    "content": [],
+}
+
+
 def server_result(type: str, content: object) -> Block:
     return {"type": type, "tool_use_id": "srvtoolu_1", "content": content}
 
@@ -198,16 +210,16 @@ FOREIGN: Final[list[tuple[Block, str]]] = [
         "Error: url_too_long",
     ),
     (
-        server_result("bash_code_execution_tool_result", {"stdout": "1"}),
-        '{"stdout": "1"}',
+        server_result("bash_code_execution_tool_result", BASH),
+        json.dumps(BASH),
     ),
     (
         {"type": "mcp_tool_use", "id": "m", "name": "n", "server_name": "s", "input": {}},
         "<name>s/n</name>\n<input>{}</input>",
     ),
     (
-        {"type": "mcp_tool_result", "tool_use_id": "m", "content": [text("a"), {"x": 1}]},
-        'a\n{"x": 1}',
+        {"type": "mcp_tool_result", "tool_use_id": "m", "content": [text("a"), text("b")]},
+        "a\nb",
     ),
     (
         {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": True, "content": "no"},
@@ -227,7 +239,16 @@ def test_what_another_servers_tools_left_behind_is_text(
 @pytest.mark.parametrize(
     "block",
     [
-        server_result("code_execution_tool_result", {"encrypted_stdout": "x", "return_code": 0}),
+        server_result(
+            "code_execution_tool_result",
+            {
+                "type": "encrypted_code_execution_result",
+                "encrypted_stdout": "x",
+                "stderr": "",
+                "return_code": 0,
+                "content": [],
+            },
+        ),
         {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}},
         {"type": "mcp_tool_listing", "mcp_server_name": "s", "tools": []},
     ],

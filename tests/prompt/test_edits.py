@@ -18,7 +18,8 @@ LONG = "A long result of a tool, longer by far than what takes its place."
 
 def size(turns: Sequence[Turn]) -> int:
     """A count that is easily checked by hand: characters of JSON."""
-    return sum(len(placed.block.model_dump_json()) for turn in turns for placed in turn.blocks)
+    blocks = [placed.block for turn in turns for placed in turn.blocks]
+    return sum(len(block.model_dump_json(exclude_none=True)) for block in blocks)
 
 
 def edited(messages: list[dict[str, JsonValue]], *edits: dict[str, JsonValue]) -> Edited:
