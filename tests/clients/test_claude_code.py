@@ -7,6 +7,7 @@ whose window is too short for the client's own tools. Reads: MINIMSG_CLIENT_CACH
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from pathlib import Path
@@ -23,6 +24,10 @@ from .conftest import Serve
 
 pytestmark = [pytest.mark.client, pytest.mark.timeout(1_200)]
 
+RED_DOT = (  # a PNG of 8 x 8 pixels
+    "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEUlEQVR42mP4z8CAFTEMLQkAKP8/wc53yE8AAAAA"
+    "SUVORK5CYII="
+)
 WINDOW = 131_072  # tokens, here bytes, of the scripted model: two prompts of 49 kB
 
 
@@ -38,6 +43,12 @@ def assert_completed(ran: Ran) -> None:
     assert ran.status == 0, ran.said[-4_000:]
     assert ran.result["is_error"] is False, ran.result
     assert ran.result["subtype"] == "success"
+
+
+def reading(file: Path) -> str:
+    """What a model says to read `file`."""
+    call = {"name": "Read", "arguments": {"file_path": str(file)}}
+    return f"I look.\n<tool_call>\n{json.dumps(call)}\n</tool_call>"
 
 
 def test_a_model_with_the_tokenizer_of_qwen3_completes_a_prompt(
@@ -62,9 +73,7 @@ def test_a_tool_that_the_model_calls_is_run_and_its_result_comes_back(
 ) -> None:
     note = claude.folder / "note.txt"
     note.write_text("The word is plum.\n")
-    call = {"name": "Read", "arguments": {"file_path": str(note)}}
-    tapes = [f"I look.\n<tool_call>\n{json.dumps(call)}\n</tool_call>", "It says plum."]
-    write_scripted(tmp_path / "scripted", tapes, window=WINDOW)
+    write_scripted(tmp_path / "scripted", [reading(note), "It says plum."], window=WINDOW)
     url = serve(tmp_path / "scripted", "--any-model").url
     ran = claude.ask(url, "What is in note.txt?", "--allowedTools", "Read")
     assert_completed(ran)
@@ -76,7 +85,9 @@ def test_a_tool_that_the_model_calls_is_run_and_its_result_comes_back(
     assert ran.result["num_turns"] == 2
 
 
-@pytest.mark.parametrize("feature", ["system-turns", "context-management", "adaptive-thinking"])
+@pytest.mark.parametrize(
+    "feature", ["system-turns", "context-management", "adaptive-thinking", "effort"]
+)
 def test_the_client_gets_by_without_a_feature(
     claude: Claude, serve: Serve, tmp_path: Path, feature: str
 ) -> None:
@@ -85,6 +96,18 @@ def test_the_client_gets_by_without_a_feature(
     ran = claude.ask(url, "hi")
     assert_completed(ran)
     assert ran.result["result"] == "Certainly."
+
+
+def test_the_client_goes_on_without_a_picture_that_the_model_cannot_see(
+    claude: Claude, serve: Serve, tmp_path: Path
+) -> None:
+    picture = claude.folder / "red.png"
+    picture.write_bytes(base64.b64decode(RED_DOT))
+    write_scripted(tmp_path / "scripted", [reading(picture), "It is a picture."], window=WINDOW)
+    url = serve(tmp_path / "scripted", "--any-model").url
+    ran = claude.ask(url, "What is in red.png?", "--allowedTools", "Read")
+    assert_completed(ran)
+    assert ran.result["result"] == "It is a picture."
 
 
 def test_the_client_says_which_model_is_unknown(
