@@ -39,6 +39,11 @@ class MarkupParser:
         self._shows_closing = False  # since the opening before it is text
         self._segments: list[Segment] = []
 
+    @property
+    def is_thinking(self) -> bool:
+        """Whether what comes next is thinking, unless it is a tag."""
+        return self._is_thinking
+
     def push(self, text: str) -> list[Segment]:
         text, self._held = self._held + text, ""
         position = 0
