@@ -50,7 +50,7 @@ class InputMessage(Wire):
     """One turn as the client sent it; a string content has become one text block."""
 
     role: Literal["user", "assistant", "system"]
-    content: TurnContent
+    content: TurnContent = Field(default_factory=list)  # only a system turn may lack it
     output_config: TurnOutputConfig | None = None  # of a system turn
     clear_at: Literal["never", "next_user_message"] | None = None  # of a system turn
 

@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 from minimsg.limits import LIMITS
 from minimsg.protocol.code_blocks import BashResultBlock, CodeResultBlock, EditorResultBlock
 from minimsg.protocol.media import DocumentBlock, Many, OnlyText, or_text
+from minimsg.protocol.server_tools import McpTool
 from minimsg.protocol.tool_changes import ToolAdditionBlock, ToolReferenceBlock, ToolRemovalBlock
 from minimsg.protocol.tool_fields import Caller
 from minimsg.protocol.wire import CacheMark, Id, JsonObject, Name, ShortText, Text, Wire, or_null
@@ -167,14 +168,6 @@ class McpToolResultBlock(CacheMark):
     content: Annotated[TextBlocks, or_text(TextBlocks), or_null(str | TextBlocks)] = Field(
         default_factory=list
     )
-
-
-class McpTool(Wire):
-    """A tool of an MCP server."""
-
-    name: Name
-    description: Text | None = None
-    input_schema: JsonObject
 
 
 class McpToolListingBlock(CacheMark):

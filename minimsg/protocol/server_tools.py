@@ -13,7 +13,16 @@ from pydantic import Field
 from minimsg.limits import LIMITS
 from minimsg.protocol.citations import CitationsConfig
 from minimsg.protocol.tool_fields import ToolFields
-from minimsg.protocol.wire import CacheControl, CacheMark, Name, Positive, ShortText, Wire
+from minimsg.protocol.wire import (
+    CacheControl,
+    CacheMark,
+    JsonObject,
+    Name,
+    Positive,
+    ShortText,
+    Text,
+    Wire,
+)
 
 Inclusion = Literal["full", "excluded"]
 
@@ -157,6 +166,14 @@ class McpToolConfig(Wire):
     defer_loading: bool | None = None
 
 
+class McpTool(Wire):
+    """A tool of an MCP server."""
+
+    name: Name
+    description: Text | None = None
+    input_schema: JsonObject
+
+
 class McpToolset(CacheMark):
     """The tools of an MCP server."""
 
@@ -164,6 +181,7 @@ class McpToolset(CacheMark):
     mcp_server_name: Name
     configs: dict[str, McpToolConfig] | None = Field(default=None, max_length=LIMITS.tools)
     default_config: McpToolConfig | None = None
+    tools: list[McpTool] | None = Field(default=None, max_length=LIMITS.tools)
 
 
 WebTool = WebSearchTool | NewWebSearchTool | WebFetchTool | CachedWebFetchTool | NewWebFetchTool

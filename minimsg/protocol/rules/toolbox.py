@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 
 def named_tools_are_known(request: PromptRequest, dialect: Dialect) -> None:
-    known: dict[str, str | None] = {
-        name: tool.type for tool in request.tools if (name := name_of(tool))
-    }
+    known: dict[str, str] = {name: tool.type for tool in request.tools if (name := name_of(tool))}
     kinds = (ToolReferenceBlock, ToolAdditionBlock, ToolRemovalBlock)
     for path, block in blocks_of(request.messages, *kinds, inside=True):
         if isinstance(block, ToolReferenceBlock):
@@ -41,7 +39,7 @@ def named_tools_are_known(request: PromptRequest, dialect: Dialect) -> None:
 def _look_at_change(
     path: str,
     block: ToolAdditionBlock | ToolRemovalBlock,
-    known: dict[str, str | None],
+    known: dict[str, str],
     dialect: Dialect,
 ) -> None:
     tool = block.tool
@@ -53,7 +51,7 @@ def _look_at_change(
         _refuse_unknown(path, tool.server_name, {})
 
 
-def _define(path: str, tool: DefinedTool, known: dict[str, str | None]) -> None:
+def _define(path: str, tool: DefinedTool, known: dict[str, str]) -> None:
     name, kind = tool.definition.name, tool.definition.type
     if known.get(name, kind) != kind:
         raise InvalidRequest(
@@ -70,7 +68,7 @@ def _define(path: str, tool: DefinedTool, known: dict[str, str | None]) -> None:
         )
 
 
-def _refuse_unknown(path: str, name: str, known: dict[str, str | None]) -> None:
+def _refuse_unknown(path: str, name: str, known: dict[str, str]) -> None:
     if name not in known:
         raise InvalidRequest(
             path,

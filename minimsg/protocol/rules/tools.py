@@ -142,9 +142,9 @@ def _client_tools(request: PromptRequest) -> Iterator[tuple[str, ClientTool]]:
     """The tools that the client runs, those included that a conversation brings along the way."""
     for index, tool in enumerate(request.tools):
         if isinstance(tool, ClientTool):
-            yield f"tools.{index}.{tool.type or 'custom'}", tool
+            yield f"tools.{index}.{tool.type}", tool
     for path, block in blocks_of(request.messages, ToolAdditionBlock):
         if isinstance(block.tool, DefinedTool):
             tool = block.tool.definition
             path = f"{path}.tool_addition.tool.tool_definition.definition"
-            yield f"{path}.{tool.type or 'custom'}", tool
+            yield f"{path}.{tool.type}", tool

@@ -88,6 +88,8 @@ def cleared_system_turns_are_plain_text(request: PromptRequest, dialect: Dialect
 def messages_have_content(request: PromptRequest, dialect: Dialect) -> None:
     last = len(request.messages) - 1
     for index, message in enumerate(request.messages):
+        if message.role != "system" and "content" not in message.model_fields_set:
+            raise InvalidRequest(f"messages.{index}.content", "Field required")
         is_final = index == last and message.role == "assistant"
         is_setting = message.role == "system" and message.output_config is not None
         if not message.content and not is_final and not is_setting:
@@ -104,9 +106,12 @@ def prefill_is_supported(request: PromptRequest, dialect: Dialect) -> None:
 
 
 def prefill_ends_in_ink(request: PromptRequest, dialect: Dialect) -> None:
-    """A tokenizer joins a space with the word that follows: the reply would begin oddly."""
+    """A tokenizer joins a space with the word that follows: the reply would begin oddly.
+
+    Profile `compat` lets it.
+    """
     last = request.messages[-1]
-    if last.role != "assistant" or not last.content:
+    if not dialect.is_strict or last.role != "assistant" or not last.content:
         return
     text = last.content[-1]
     if isinstance(text, TextBlock) and text.text[-1:].isspace():
