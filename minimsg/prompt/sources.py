@@ -166,9 +166,9 @@ class _Search:
 
         def label(value: Value) -> str:
             number = next(order)
-            return (
-                _labelled(value.text, number, marks, is_inside) if number in chosen else value.text
-            )
+            if number not in chosen:
+                return value.text
+            return _labelled(value.text, number, marks, is_inside)
 
         try:
             text = map_values(self._reading.given, label).write(self._template, self._traits)

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from minimsg.engine.types import SamplingParams
 from minimsg.parsing.calls import CallableTool
+from minimsg.prompt.bill import bill_of
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.render import Prompt, check_length, render
 from minimsg.prompt.tools import toolbox_of
@@ -99,6 +100,8 @@ def count_prompt(body: bytes, served: Served, dialect: Dialect) -> Counted:
     answer: TokenCount = {"input_tokens": len(prompt.ids)}
     if prompt.original_input_tokens is not None:
         answer["context_management"] = {"original_input_tokens": prompt.original_input_tokens}
+    if request.bill:
+        answer["bill"] = bill_of(prompt, request, served.chat)
     return Counted(answer, _ignored(checked, prompt, dialect))
 
 

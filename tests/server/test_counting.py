@@ -26,9 +26,8 @@ from .generated import MODEL, count_body, examples, requests, without_cache_mark
 from .running import Json, Running
 
 WINDOW: Final = 1 << 20
-FEW: Final = settings(
-    max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
+MANY: Final = 1_000
+FEW: Final = 15
 WITH_TOOLS: Final = (
     "{% if tools %}<|im_start|>system\n{% for tool in tools %}{{ tool | tojson }}\n"
     "{% endfor %}<|im_end|>\n{% endif %}"
@@ -106,10 +105,15 @@ def prompt_ids(body: object, served: Served) -> list[int]:
     return prepare_message(json.dumps(body).encode(), served, PLAIN).prompt_ids
 
 
-def check_counts(served: Served) -> None:
+def check_counts(served: Served, number: int = FEW) -> None:
     """Whatever the request, the routes agree, bills add up, and cache marks change nothing."""
 
-    @FEW
+    @settings(
+        max_examples=number,
+        deadline=None,
+        derandomize=number == FEW,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(requests())
     def check(body: Json) -> None:
         ids = prompt_ids(body, served)
@@ -134,6 +138,15 @@ def test_a_count_is_the_length_of_the_prompt_of_published_templates(
     check_counts(published(name))
 
 
+@pytest.mark.fuzz
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_thousand_counts_are_the_lengths_of_the_prompts(
+    name: str, written: Callable[[str], Served]
+) -> None:
+    check_counts(written(name), MANY)
+
+
 async def test_usage_adds_up_to_the_count_over_http(scripted: Running) -> None:
     bodies = [body for body in examples(30, "scripted") if len(json.dumps(body)) < 4_000]
     assert len(bodies) > 10
@@ -155,12 +168,7 @@ async def test_a_bill_comes_with_the_count_if_asked_for(scripted: Running) -> No
     plain, _ = await scripted.post(body, "/v1/messages/count_tokens")
     answer, _ = await scripted.post({**body, "bill": True}, "/v1/messages/count_tokens")
     template = len("system" + "user") + 2 * 2 + 2 * len("\n\n") + 1 + len("assistant\n")
-    assert answer == {
-        **plain,
-        "bill": {
-            "blocks": {"system.0": 3, "messages.0.content.0": 2},
-            "tools": {},
-            "template": template,
-        },
-    }
+    blocks: Json = {"system.0": 3, "messages.0.content.0": 2}
+    bill: Json = {"blocks": blocks, "tools": {}, "template": template}
     assert plain == {"input_tokens": template + 5}
+    assert answer == {**plain, "bill": bill}
