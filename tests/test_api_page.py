@@ -7,7 +7,7 @@ from pathlib import Path
 
 from minimsg.protocol.betas import KNOWN
 from minimsg.protocol.dialect import Dialect
-from minimsg.protocol.gates import GATES
+from minimsg.protocol.gates import FIELDS
 
 PAGE = (Path(__file__).parent.parent / "API.md").read_text()
 ALL_THAT_STRICT_KNOWS = Dialect(profile="strict", betas=KNOWN)
@@ -22,5 +22,5 @@ def first_column(table: str) -> list[str]:
 
 def test_the_extensions_are_those_that_strict_does_not_know() -> None:
     documented = {name for name in first_column("extensions") if name != "minimsg-ignored"}
-    closed = {field for field, is_open in GATES.items() if not is_open(ALL_THAT_STRICT_KNOWS)}
+    closed = {field for field, is_open in FIELDS.items() if not is_open(ALL_THAT_STRICT_KNOWS)}
     assert documented == closed

@@ -37,7 +37,7 @@ class _ClientTool(ToolFields):
 class CustomTool(_ClientTool):
     """A tool of the client's own. No `type`, or null, means this kind."""
 
-    type: Literal["custom", None] = "custom"
+    type: Literal["custom"] = "custom"
     name: ToolName
     description: Text | None = None
     input_schema: JsonObject

@@ -72,13 +72,13 @@ def validate(kind: type[R], data: object, dialect: Dialect) -> Validated[R]:
     try:
         return Validated(kind.model_validate(data), [])
     except ValidationError as error:
-        ignored = [] if dialect.is_strict else _unknown_fields(error)
+        ignored = [] if dialect.is_strict else _unknown_fields(error, data)
         if not ignored:
-            raise _invalid(error) from None
+            raise _invalid(error, data) from None
     try:
         return Validated(kind.model_validate(data, extra="ignore"), ignored)
     except ValidationError as error:
-        raise _invalid(error) from None
+        raise _invalid(error, data) from None
 
 
 def _check_required(kind: type[BaseModel], data: object) -> None:
@@ -89,21 +89,21 @@ def _check_required(kind: type[BaseModel], data: object) -> None:
             raise InvalidRequest(name, why)
 
 
-def _unknown_fields(error: ValidationError) -> list[str]:
+def _unknown_fields(error: ValidationError, data: object) -> list[str]:
     """The paths of fields that no type has; of very many, which take seconds to name, a number."""
     if error.error_count() > LIMITS.faults:
         return [f"{error.error_count()}-fields"]
     details = error.errors(include_url=False, include_context=False, include_input=False)
-    return [_path(detail) for detail in details if detail["type"] == "extra_forbidden"]
+    return [_path(detail, data) for detail in details if detail["type"] == "extra_forbidden"]
 
 
-def _invalid(error: ValidationError) -> InvalidRequest:
+def _invalid(error: ValidationError, data: object) -> InvalidRequest:
     """The first of pydantic's complaints in the API's words."""
     if error.error_count() > LIMITS.faults:
         why = f"The request has {error.error_count()} errors > {LIMITS.faults} maximum"
         return InvalidRequest("", why)
-    detail = error.errors(include_url=False, include_input=False)[0]
-    path, why = _path(detail), detail["msg"]
+    detail = _most_telling(error.errors(include_url=False, include_input=False), data)
+    path, why = _path(detail, data), detail["msg"]
     if detail["type"] == "union_tag_not_found":
         path, why = f"{path}.type", "Field required"
     elif detail["type"] in ("model_type", "model_attributes_type"):
@@ -113,8 +113,50 @@ def _invalid(error: ValidationError) -> InvalidRequest:
     return InvalidRequest(path[:MAX_MESSAGE_CHARS], why[:MAX_MESSAGE_CHARS])
 
 
-def _path(detail: ErrorDetails) -> str:
-    return ".".join(str(step) for step in detail["loc"])
+def _most_telling(details: list[ErrorDetails], data: object) -> ErrorDetails:
+    """The first complaint; of those about the members of a union, one about what it holds."""
+    first = details[0]
+    place = _steps(first, data)
+    if len(place) == len(first["loc"]):
+        return first
+    inside = (
+        d
+        for d in details
+        if len(d_place := _steps(d, data)) > len(place) and d_place[: len(place)] == place
+    )
+    return next(inside, first)
+
+
+def _path(detail: ErrorDetails, data: object) -> str:
+    return ".".join(_steps(detail, data))
+
+
+def _steps(detail: ErrorDetails, data: object) -> list[str]:
+    """Where in `data`: keys, places and tags, without the names of members of unions.
+
+    A tag, such as `tool_use`, is a step of the hosted API's paths too.
+    """
+    steps: list[str] = []
+    names_absent = detail["type"] in ("missing", "extra_forbidden")
+    may_be_tag = True  # once an object
+    for number, step in enumerate(detail["loc"], start=1):
+        is_last = number == len(detail["loc"])
+        if may_be_tag and isinstance(data, dict) and _is_tag(step, data):
+            may_be_tag = False
+        elif isinstance(data, dict) and step in data:
+            data, may_be_tag = data[step], True
+        elif isinstance(data, list) and isinstance(step, int):
+            data, may_be_tag = data[step] if step < len(data) else None, True
+        elif not (is_last and names_absent):
+            continue
+        steps.append(str(step))
+    return steps
+
+
+def _is_tag(step: str | int, data: dict[str, object]) -> bool:
+    """Whether `step` is the `type` of the object; a tool without one is `custom`."""
+    is_holder = isinstance(data.get(str(step)), (dict, list))
+    return not is_holder and step == (data.get("type") or "custom")
 
 
 def _refuse_non_finite(data: JsonValue) -> None:

@@ -61,7 +61,6 @@ def check(data: JsonValue) -> None:
         {"system": None, "stop_sequences": None, "tools": None},
         {"system": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}]},
         {"tools": [{"name": "f", "input_schema": {"type": "object"}}]},
-        {"tools": [{"type": None, "name": "f", "input_schema": {"type": "object"}}]},
         {"tools": [{"type": "bash_20250124", "name": "bash"}]},
         {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2_000},
         {"messages": [HI, CALL, RESULT]},
