@@ -30,11 +30,17 @@ CONTROL_TOKENS: Final = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 END_OF_TEXT, TURN_START, TURN_END = range(256, 259)
 VOCAB_SIZE: Final = 259
 GENERATION_PROMPT: Final = "<|im_start|>assistant\n"
+THINKING_TOKENS: Final = ("<think>", "</think>")  # of `scripted` only, if a tape has one
 CHATML: Final = (
     "{% for message in messages %}"
     "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+THINKING_CHATML: Final = CHATML.replace(
+    "message['content']",
+    "('<think>' + message['reasoning_content'] + '</think>' if message['reasoning_content'] "
+    "else '') + message['content']",
 )
 DEFAULT_TAPES: Final = (
     "Hello! I am a scripted model: I say the same words to everyone, and I say them well.",
@@ -70,29 +76,38 @@ def write_tiny(folder: Path) -> None:
     shapes = parameter_shapes(ModelConfig.from_dict(TINY_CONFIG))
     headers = {name: TensorHeader("F32", shape) for name, shape in shapes.items()}
     write_safetensors(folder / "model.safetensors", headers, _random_weights(shapes))
-    _write_chat_files(folder, TINY_CONFIG)
+    _write_chat_files(folder, TINY_CONFIG, byte_tokenizer(), CHATML)
 
 
 def write_scripted(
-    folder: Path, tapes: Sequence[str] = DEFAULT_TAPES, *, window: int = 8192
+    folder: Path,
+    tapes: Sequence[str] = DEFAULT_TAPES,
+    *,
+    window: int = 8192,
+    template: str | None = None,
 ) -> None:
     """Fill `folder`, which may not exist yet, with a model that says the first tape, then the next.
 
     A control token in a tape, such as `<|im_end|>`, becomes its id; `window` is the
-    context length in tokens.
+    context length in tokens. With `<think>` or `</think>` in a tape the two are control
+    tokens, and `template`, if none is given, is one of a model that thinks. What a template
+    writes after the generation prompt is the beginning of the tape.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = byte_tokenizer()
+    thinks = any(token in tape for token in THINKING_TOKENS for tape in tapes)
+    tokenizer = byte_tokenizer(thinks=thinks)
     config = {
         "model_type": "scripted",
-        "vocab_size": VOCAB_SIZE,
+        "vocab_size": tokenizer.get_vocab_size(),
         "start_ids": tokenizer.encode(GENERATION_PROMPT).ids,
         "tapes": [tokenizer.encode(tape).ids for tape in tapes],
         "end_id": TURN_END,
         "eos_token_id": TURN_END,
         "max_position_embeddings": window,
     }
-    _write_chat_files(folder, config)
+    _write_chat_files(
+        folder, config, tokenizer, template or (THINKING_CHATML if thinks else CHATML)
+    )
 
 
 WRITERS: Final[Mapping[str, Callable[[Path], None]]] = {
@@ -101,14 +116,16 @@ WRITERS: Final[Mapping[str, Callable[[Path], None]]] = {
 }
 
 
-def byte_tokenizer() -> Tokenizer:
-    """Byte b is id b; the control tokens follow."""
+def byte_tokenizer(*, thinks: bool = False) -> Tokenizer:
+    """Byte b is id b; the control tokens follow, and then, if it `thinks`, the tags of thinking."""
     tokenizer = Tokenizer(BPE(dict(BYTE_ALPHABET), []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(
         [AddedToken(token, special=True, normalized=False) for token in CONTROL_TOKENS]
     )
+    if thinks:  # not special: they are shown in text, where a parser looks for them
+        tokenizer.add_tokens([AddedToken(token, normalized=False) for token in THINKING_TOKENS])
     return tokenizer
 
 
@@ -123,9 +140,11 @@ def _random_weights(shapes: Mapping[str, Shape]) -> Iterator[tuple[str, memoryvi
         yield name, memoryview(values)
 
 
-def _write_chat_files(folder: Path, config: Mapping[str, object]) -> None:
-    byte_tokenizer().save(str(folder / "tokenizer.json"))
-    (folder / "chat_template.jinja").write_text(CHATML, "utf-8", newline="")
+def _write_chat_files(
+    folder: Path, config: Mapping[str, object], tokenizer: Tokenizer, template: str
+) -> None:
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "chat_template.jinja").write_text(template, "utf-8", newline="")
     ends = {"eos_token_id": TURN_END, "pad_token_id": END_OF_TEXT}
     tokens = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
     files = {
