@@ -117,6 +117,9 @@ class ServerConfig:
     tokens_per_minute: int | None = option(
         None, "Tokens, in and out, a tenant may use in a minute; default is no limit.", minimum=1
     )
+    no_remember_thinking: bool = option(
+        False, "Do not put thinking back that a client has dropped from its conversation."
+    )
     data_dir: Path | None = option(
         None, "Folder for models and stored objects; default is the platform's user data folder."
     )

@@ -62,8 +62,9 @@ class Asker:
         self.server.check_can_answer()
         start = perf_counter()
         sample = SampleBuilder()
-        encoded, dialect = json.dumps(body).encode(), own_dialect(self.server.config)
-        prepared = await self.server.pool.run(prepare_message, encoded, dialect)
+        encoded, dialect = json.dumps(body).encode(), own_dialect(self.server)
+        known = self.server.known(LOCAL)
+        prepared = await self.server.pool.run(prepare_message, encoded, dialect, known)
         generation = self.server.generation(f"run_{secrets.token_hex(8)}", prepared, LOCAL)
         async with aclosing(reply(self.server, generation, prepared)) as events:
             async for event in events:

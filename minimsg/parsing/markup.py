@@ -44,6 +44,11 @@ class MarkupParser:
         """Whether what comes next is thinking, unless it is a tag."""
         return self._is_thinking
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether what came last may still become a tag."""
+        return bool(self._held)
+
     def push(self, text: str) -> list[Segment]:
         text, self._held = self._held + text, ""
         position = 0

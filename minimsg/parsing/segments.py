@@ -55,6 +55,14 @@ Segment = TextSegment | ThinkingSegment | ToolCallStart | ToolCallInput | ToolCa
 class Parser(Protocol):
     """Model text in, segments out, the same whatever way the text was cut into pieces."""
 
+    @property
+    def is_thinking(self) -> bool:
+        """Whether what came last is thinking, as far as is certain."""
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether what came last may still become a tag."""
+
     def push(self, text: str) -> list[Segment]:
         """Segments that are certain after `text`; may hold some of it back."""
 
@@ -68,6 +76,9 @@ class Parser(Protocol):
 
 class PlainParser:
     """All text is visible text: the format of a model without markup."""
+
+    is_thinking = False
+    is_holding = False
 
     def push(self, text: str) -> list[Segment]:
         return [TextSegment(text)] if text else []

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from minimsg.parsing.segments import Parser
+
 
 @dataclass(frozen=True)
 class ThinkingTags:
@@ -21,3 +23,27 @@ class ThinkingTags:
 
 
 THINK: Final = ThinkingTags()
+
+
+class ThinkingMeter:
+    """Counts the ids that a reply's thinking took: those between the tags, not of them."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+        self._was_thinking = parser.is_thinking
+        self._num_held = 0  # ids that are thinking, unless they become the closing tag
+        self._num_tokens = 0
+
+    def push(self) -> None:
+        """The parser has read the text of one more id."""
+        is_inside = self._was_thinking and self._parser.is_thinking
+        self._was_thinking = self._parser.is_thinking
+        self._num_held = self._num_held + 1 if is_inside else 0
+        if not self._parser.is_holding:
+            self._num_tokens += self._num_held
+            self._num_held = 0
+
+    @property
+    def num_tokens(self) -> int:
+        """The count, if no more ids come."""
+        return self._num_tokens + self._num_held

@@ -75,7 +75,7 @@ def read_turns(
     """`request` with `turns` for its messages. Raises InvalidRequest, NotImplementedHere."""
     if chat.template is None or chat.traits is None:
         raise NotImplementedHere(f"The model {chat.name} has no chat template")
-    turns, last = _without_prefix([*_system_turn(request, dialect), *turns])
+    turns, last = _without_prefix([*system_turn(request, dialect), *turns])
     takes_reasoning = chat.traits.takes_reasoning and reads_thoughts(request, dialect)
     said = conversation_of(turns, chat.name, takes_reasoning=takes_reasoning)
     begun = conversation_of(last, chat.name, takes_reasoning=False)
@@ -107,7 +107,8 @@ def _billing(request: PromptRequest, dialect: Dialect) -> list[str]:
     return ["system.0"] if is_there and not dialect.is_strict else []
 
 
-def _system_turn(request: PromptRequest, dialect: Dialect) -> list[Turn]:
+def system_turn(request: PromptRequest, dialect: Dialect) -> list[Turn]:
+    """The system prompt as a turn, less the client's billing text; nothing if there is none."""
     billing = _billing(request, dialect)
     placed = [Placed(f"system.{n}", block) for n, block in enumerate(request.system)]
     blocks = [block for block in placed if block.path not in billing]

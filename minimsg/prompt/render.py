@@ -29,7 +29,8 @@ from minimsg.prompt.conversation import after_compaction, standing
 from minimsg.prompt.edits import edit_turns
 from minimsg.prompt.encode import encode_pieces, fewest_tokens
 from minimsg.prompt.marks import Piece
-from minimsg.prompt.reading import Reading, read_turns
+from minimsg.prompt.reading import Reading, read_turns, system_turn
+from minimsg.prompt.replay import Remembered, Replay, put_back
 from minimsg.protocol.context import AppliedEdit
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import PromptRequest
@@ -50,11 +51,24 @@ class Prompt:
     original_input_tokens: int | None = None  # before edits, if the request asks for any
     reading: Reading | None = None  # what the ids are of
     is_thinking: bool = False  # it ends with thinking that the template has opened
+    replay: Replay | None = None  # what was put back, if anything is remembered at all
 
 
-def render(request: PromptRequest, chat: ChatModel, dialect: Dialect = Dialect()) -> Prompt:  # noqa: B008  # frozen
-    """`request` as ids. Raises InvalidRequest, or NotImplementedHere without a template."""
+def render(
+    request: PromptRequest,
+    chat: ChatModel,
+    dialect: Dialect = Dialect(),  # noqa: B008  # frozen
+    remembered: Remembered | None = None,
+) -> Prompt:
+    """`request` as ids, with what is `remembered` of its assistant's thinking.
+
+    Raises InvalidRequest, or NotImplementedHere without a template.
+    """
     turns = after_compaction(turns_of(standing(request.messages)))
+    replay = None
+    if remembered is not None:
+        replay = put_back(system_turn(request, dialect), turns, remembered)
+        turns = replay.turns
     asked = request.context_management
 
     def count(turns: Sequence[Turn]) -> int:
@@ -63,6 +77,7 @@ def render(request: PromptRequest, chat: ChatModel, dialect: Dialect = Dialect()
 
     edited = edit_turns(turns, asked.edits if asked else [], count)
     prompt = encoded(read_turns(request, edited.turns, chat, dialect), chat, chat.max_context)
+    prompt = replace(prompt, replay=replay)
     if asked is None:
         return prompt
     original = edited.original_input_tokens or len(prompt.ids)

@@ -20,11 +20,12 @@ a hook of the engine, the tags are read by `parsing/thinking.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from minimsg.prompt.probe_thinking import ThinkingForm
 from minimsg.protocol.content import ToolResultBlock
 from minimsg.protocol.dialect import Dialect
+from minimsg.protocol.message import Display
 from minimsg.protocol.options import (
     AdaptiveThinking,
     BetweenToolsThinking,
@@ -33,8 +34,6 @@ from minimsg.protocol.options import (
     EnabledThinking,
 )
 from minimsg.protocol.request import MessagesRequest, PromptRequest
-
-Display = Literal["shown", "omitted", "none"]  # of thinking: its text, its block only, nothing
 
 BUDGETS: Final[dict[Effort, int | None]] = {  # tokens
     "low": 1_024,

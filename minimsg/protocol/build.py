@@ -22,9 +22,7 @@ from minimsg.parsing.segments import (
     ToolCallStart,
 )
 from minimsg.protocol.events import PING, Delta, Event, MessageDelta
-from minimsg.protocol.message import Content, Message, StopReason, new_id
-
-Display = Literal["shown", "omitted", "none"]  # of thinking: its text, its block only, nothing
+from minimsg.protocol.message import Content, Display, Message, StopReason, new_id
 
 
 def unsigned(thinking: str) -> str:
@@ -75,9 +73,17 @@ class EventBuilder:
                 return self._close()
 
     def finish(
-        self, stop_reason: StopReason, stop_sequence: str | None, output_tokens: int
+        self,
+        stop_reason: StopReason,
+        stop_sequence: str | None,
+        output_tokens: int,
+        thinking_tokens: int | None = None,
     ) -> list[Event]:
-        """The last events of a reply that succeeded; after a call its turn ends in `tool_use`."""
+        """The last events of a reply that succeeded; after a call its turn ends in `tool_use`.
+
+        `thinking_tokens`: those of the output tokens that were thinking; None if the model
+        does not think.
+        """
         usage = self._message["usage"]
         is_call = self._has_call and stop_reason == "end_turn"
         ending: MessageDelta = {
@@ -93,6 +99,8 @@ class EventBuilder:
                 "output_tokens": output_tokens,
             },
         }
+        if thinking_tokens is not None:
+            ending["usage"]["output_tokens_details"] = {"thinking_tokens": thinking_tokens}
         if "context_management" in self._message:
             ending["context_management"] = self._message["context_management"]
         return [*self._close(), ending, {"type": "message_stop"}]

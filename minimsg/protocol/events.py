@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.envelope import ErrorEvent
-from minimsg.protocol.message import Content, Message, StopReason
+from minimsg.protocol.message import Content, Message, OutputDetails, StopReason
 
 
 class MessageStart(TypedDict):
@@ -96,6 +96,7 @@ class FinalUsage(TypedDict):
     cache_creation_input_tokens: int
     cache_read_input_tokens: int
     output_tokens: int
+    output_tokens_details: NotRequired[OutputDetails]  # of a model that thinks
 
 
 class MessageDelta(TypedDict):

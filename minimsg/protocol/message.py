@@ -18,6 +18,8 @@ from minimsg.engine.types import FinishReason
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.diagnosis import Diagnosis
 
+Display = Literal["shown", "omitted", "none"]  # of thinking: its text, its block only, nothing
+
 StopReason = Literal[
     "end_turn", "max_tokens", "stop_sequence", "tool_use", "model_context_window_exceeded"
 ]
@@ -38,6 +40,12 @@ class CacheCreation(TypedDict):
     ephemeral_1h_input_tokens: int
 
 
+class OutputDetails(TypedDict):
+    """What the output tokens were for."""
+
+    thinking_tokens: int
+
+
 class Usage(TypedDict):
     """Token counts. The whole prompt is input + cache_creation + cache_read."""
 
@@ -46,7 +54,7 @@ class Usage(TypedDict):
     cache_read_input_tokens: int
     cache_creation: CacheCreation
     output_tokens: int
-    output_tokens_details: None
+    output_tokens_details: OutputDetails | None  # null: the model does not think
     server_tool_use: None
     service_tier: Literal["standard"]
     speed: None

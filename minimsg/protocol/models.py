@@ -8,12 +8,13 @@ the page that lists them. Source: Messages API reference, Models.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from minimsg.protocol.dialect import Dialect
+from minimsg.protocol.options import Effort
 from minimsg.protocol.paging import PageQuery
 from minimsg.protocol.wire import JsonObject
 
@@ -67,9 +68,11 @@ def capabilities(dialect: Dialect) -> JsonObject:
     """What works here, of `dialect`'s features.
 
     Every key that clients know is there: they read a missing one as unknown, not as false.
-    An effort is accepted and changes nothing, so no level of it is supported.
+    An effort is a budget of thinking, so a model that does not think supports no level of it.
     """
     edits, thinks = _if(dialect, "context-management"), _if(dialect, "thinking")
+    adaptive = _if(dialect, "thinking", "adaptive-thinking")
+    efforts = _if(dialect, "effort", "thinking", "adaptive-thinking")
     return {
         "batch": NO,
         "citations": NO,
@@ -80,7 +83,7 @@ def capabilities(dialect: Dialect) -> JsonObject:
             "clear_tool_uses_20250919": edits,
             "compact_20260112": NO,
         },
-        "effort": {**NO, "low": NO, "medium": NO, "high": NO, "xhigh": NO, "max": NO},
+        "effort": {**efforts, **dict.fromkeys(get_args(Effort), efforts)},
         "image_input": _if(dialect, "images"),
         "pdf_input": _if(dialect, "pdfs"),
         "server_tools": {**NO, "web_search": NO, "code_execution": NO},
@@ -88,8 +91,8 @@ def capabilities(dialect: Dialect) -> JsonObject:
         "thinking": {
             **thinks,
             "types": {
-                "adaptive": _if(dialect, "thinking", "adaptive-thinking"),
-                "between_tools": thinks,
+                "adaptive": adaptive,
+                "between_tools": adaptive,
                 "disabled": {"supported": True},  # what a model that cannot think always does
                 "enabled": thinks,
             },

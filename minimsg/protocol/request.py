@@ -75,6 +75,7 @@ class PromptRequest(CacheMark):
     billing_policy: BillingPolicy | None = None
     thread: JsonObject | None = None  # known so that it is refused and never ignored
     chat_template_kwargs: JsonObject = Field(default_factory=dict)  # extension
+    seed: int | None = Field(default=None, ge=0, le=LIMITS.seed)  # extension: same prompt and draws
 
     @classmethod
     def parse(cls, data: object, dialect: Dialect = PLAIN) -> Self:
@@ -116,7 +117,6 @@ class MessagesRequest(PromptRequest):
         Literal["default"] | Annotated[list[Fallback], Field(max_length=LIMITS.short_list)] | None
     ) = None
     fallback_credit_token: Text | CreditToken | None = None
-    seed: int | None = Field(default=None, ge=0, le=LIMITS.seed)  # extension: same draws
 
     def check(self, dialect: Dialect) -> None:
         super().check(dialect)

@@ -13,20 +13,25 @@ from typing import Final
 
 from minimsg.errors import NotFound
 from minimsg.limits import LIMITS
+from minimsg.prompt.chat import ChatModel
 
 # What is refused whatever the model, because nothing here does it yet; of `FEATURES`.
 UNBUILT: Final = frozenset(
     {
-        "adaptive-thinking",
-        "effort",
         "forced-tools",
         "images",
         "pdfs",
         "strict-tools",
         "structured-outputs",
-        "thinking",
     }
 )
+THINKING: Final = frozenset({"adaptive-thinking", "effort", "thinking"})
+
+
+def lacking(chat: ChatModel) -> frozenset[str]:
+    """The features that `chat` cannot have here."""
+    thinks = chat.traits is not None and chat.traits.thinking is not None
+    return UNBUILT if thinks else UNBUILT | THINKING
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from minimsg.server.auth import TENANT
 from minimsg.server.body import read_body
 from minimsg.server.dialect import dialect_of
 from minimsg.server.prepare import count_prompt
@@ -19,6 +20,6 @@ async def count_tokens(request: web.Request) -> web.Response:
     """Answer a `TokenCount`. Raises RequestError."""
     server = request.app[SERVER]
     server.check_can_answer()
-    dialect = dialect_of(request)
-    counted = await server.pool.run(count_prompt, await read_body(request), dialect)
+    dialect, known = dialect_of(request), server.known(request[TENANT])
+    counted = await server.pool.run(count_prompt, await read_body(request), dialect, known)
     return json_response(counted.answer, headers=ignored_header(counted.ignored))

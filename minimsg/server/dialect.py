@@ -17,8 +17,7 @@ from minimsg.errors import InvalidRequest
 from minimsg.limits import LIMITS
 from minimsg.protocol.betas import KNOWN
 from minimsg.protocol.dialect import NEW, OLD, Dialect, Version
-from minimsg.server.catalog import UNBUILT
-from minimsg.server.state import SERVER
+from minimsg.server.state import SERVER, Server
 
 VERSIONS: Final[dict[str, Version]] = {OLD: OLD, NEW: NEW}
 MAX_SHOWN_CHARS: Final = 100  # of a header's value that an error quotes
@@ -26,25 +25,31 @@ MAX_SHOWN_CHARS: Final = 100  # of a header's value that an error quotes
 
 def dialect_of(request: web.Request) -> Dialect:
     """How to read `request`. Raises InvalidRequest."""
-    return from_headers(request.headers, request.app[SERVER].config)
+    server = request.app[SERVER]
+    return from_headers(request.headers, server.config, server.lacking)
 
 
-def from_headers(headers: CIMultiDictProxy[str], config: ServerConfig) -> Dialect:
-    """How a server with `config` reads a request with `headers`. Raises InvalidRequest."""
+def from_headers(
+    headers: CIMultiDictProxy[str], config: ServerConfig, lacking: frozenset[str] = frozenset()
+) -> Dialect:
+    """How a server with `config` and a model `lacking` some features reads a request.
+
+    Raises InvalidRequest.
+    """
     is_strict = config.profile == "strict"
     return Dialect(
         profile="strict" if is_strict else "compat",
         version=_version(headers, is_strict),
         betas=_betas(headers, is_strict),
-        lacking=UNBUILT,
+        lacking=lacking,
         without=frozenset(config.without),
         drops_server_tools=config.drop_server_tools,
     )
 
 
-def own_dialect(config: ServerConfig) -> Dialect:
+def own_dialect(server: Server) -> Dialect:
     """What the server can do, whatever a request asks for."""
-    return Dialect(lacking=UNBUILT, without=frozenset(config.without))
+    return Dialect(lacking=server.lacking, without=frozenset(server.config.without))
 
 
 def _version(headers: CIMultiDictProxy[str], is_strict: bool) -> Version:

@@ -1,43 +1,39 @@
 """POST /v1/messages: the path of one request, from HTTP bytes to HTTP bytes.
 
 Down: read the body (`body.py`), check and tokenize it (`prepare.py`), submit it to the
-engine (`engine/worker.py`). Up: `reply` turns token ids into events; a streamed answer
-writes them as they come (`stream.py`), any other is their fold. Every stage from
-ids to segments has the verbs `push` and `flush`. Whoever leaves, leaves through the `finally` of
-`reply`, which frees the sequence.
+engine (`engine/worker.py`). Up: `reply` turns token ids into events (`stages.py`); a
+streamed answer writes them as they come (`stream.py`), any other is their fold. Whoever
+leaves, leaves through the `finally` of `reply`, which frees the sequence.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from aiohttp import web
 
 from minimsg.engine.types import Finish, FinishReason, GenerationRequest
 from minimsg.errors import Overloaded
-from minimsg.parsing.formats import parser_for
-from minimsg.parsing.segments import Segment
-from minimsg.protocol.build import EventBuilder, fold
+from minimsg.protocol.build import fold
 from minimsg.protocol.events import Event
-from minimsg.protocol.message import STOP_REASONS, Message, StopReason, new_message
+from minimsg.protocol.message import STOP_REASONS, StopReason
 from minimsg.server.auth import TENANT
 from minimsg.server.body import read_body
 from minimsg.server.dialect import dialect_of
 from minimsg.server.prepare import Prepared, prepare_message
 from minimsg.server.respond import ignored_header, json_response
+from minimsg.server.stages import Stages
 from minimsg.server.state import REQUEST_ID, SERVER, Server
 from minimsg.server.stream import stream_response
-from minimsg.text.detokenize import Detokenizer
-from minimsg.text.stops import StopMatcher
 
 
 async def create_message(request: web.Request) -> web.StreamResponse:
     """Answer one request, streaming or plain. Raises RequestError, GenerationFailed."""
     server = request.app[SERVER]
     server.check_can_answer()
-    dialect = dialect_of(request)
-    prepared = await server.pool.run(prepare_message, await read_body(request), dialect)
+    dialect, known = dialect_of(request), server.known(request[TENANT])
+    prepared = await server.pool.run(prepare_message, await read_body(request), dialect, known)
     generation = server.generation(request[REQUEST_ID], prepared, request[TENANT])
     server.rates.admit_prompt(generation.tenant, len(generation.prompt_ids))
     headers = ignored_header(prepared.ignored)
@@ -56,44 +52,26 @@ async def reply(
 
     Raises Overloaded, GenerationFailed.
     """
-    builder = EventBuilder(_new_message(server, generation, prepared))
-    detokenizer = Detokenizer(server.chat.tokenizer, continues=prepared.continues)
-    parser = parser_for(server.tool_format, prepared.tools)
-    stops = StopMatcher(prepared.stop_sequences)
-
-    def show(segments: Iterable[Segment]) -> list[Event]:
-        shown = [part for segment in segments for part in stops.push(segment)]
-        return [event for part in shown for event in builder.push(part)]
-
+    stages = Stages(server, generation, prepared)
     tokens = await server.worker.submit(generation)
-    output_tokens = 0  # every id of the turn, the one that ended it included
     try:
-        for event in builder.start():
+        for event in stages.start():
             yield event
         async for token in tokens:
-            output_tokens += 1
-            text = "" if token.id in generation.end_ids else detokenizer.push(token.id)
-            for event in show(parser.push(text)):
+            for event in stages.push(token.id):
                 yield event
-            if stops.hit is not None:
+            if stages.hit is not None:
                 break
     finally:
         await tokens.aclose()
-        server.rates.spend(generation.tenant, output_tokens)
+        server.rates.spend(generation.tenant, stages.num_tokens)
     is_cut = tokens.finish is not None and tokens.finish.reason is not FinishReason.END
-    rest = show(parser.push(detokenizer.flush())) + show(parser.flush(is_cut=is_cut))
-    rest += [event for part in stops.flush() for event in builder.push(part)]
-    reason = _stop_reason(tokens.finish, stops.hit)
-    for event in rest + builder.finish(reason, stops.hit, output_tokens):
+    for event in stages.flush(is_cut=is_cut):
         yield event
-
-
-def _new_message(server: Server, generation: GenerationRequest, prepared: Prepared) -> Message:
-    message = new_message(server.chat.name, len(generation.prompt_ids))
-    message["diagnostics"] = prepared.diagnostics
-    if prepared.context_management is not None:
-        message["context_management"] = prepared.context_management
-    return message
+    reason = _stop_reason(tokens.finish, stages.hit)
+    server.remember(generation.tenant, prepared, stages.listener)
+    for event in stages.finish(reason):
+        yield event
 
 
 def _stop_reason(finish: Finish | None, stop_sequence: str | None) -> StopReason:

@@ -37,5 +37,5 @@ async def get_model(request: web.Request) -> web.Response:
 
 def _served(server: Server) -> ModelInfo:
     return model_info(
-        server.chat.name, server.chat.created_at, server.max_context, own_dialect(server.config)
+        server.chat.name, server.chat.created_at, server.max_context, own_dialect(server)
     )

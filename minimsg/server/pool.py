@@ -21,7 +21,7 @@ from typing import Final, TypeVar, cast
 from minimsg.errors import InternalError, Overloaded, RequestTimeout
 from minimsg.limits import LIMITS
 from minimsg.protocol.dialect import PLAIN, Dialect
-from minimsg.server.prepare import Counted, Prepared, Served
+from minimsg.server.prepare import NOTHING, Counted, Known, Prepared, Served
 from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Failure
 
 NUM_THREADS: Final = 1  # with the engine's, as many as can take turns with the event loop
@@ -32,7 +32,7 @@ MAX_BIG_BODIES: Final = 16  # at once; half a gigabyte of them
 MAX_REPLY_BYTES: Final = 1 << 30
 
 R = TypeVar("R", Prepared, Counted)
-Work = Callable[[bytes, Served, Dialect], R]
+Work = Callable[[bytes, Served, Dialect, Known], R]
 
 
 class PreparePool:
@@ -46,13 +46,17 @@ class PreparePool:
         self._idle: list[Process] = []
         self._num_big = 0
 
-    async def run(self, work: Work[R], body: bytes, dialect: Dialect = PLAIN) -> R:
+    async def run(
+        self, work: Work[R], body: bytes, dialect: Dialect = PLAIN, known: Known = NOTHING
+    ) -> R:
         """What `work` makes of `body`. Raises RequestError."""
         if len(body) > LIMITS.inline_body_bytes:
-            return await self._in_turn(work, body, dialect)
+            return await self._in_turn(work, body, Errand(work.__name__, len(body), dialect, known))
         loop = asyncio.get_running_loop()
         async with _deadline():
-            return await loop.run_in_executor(self._threads, work, body, self._served, dialect)
+            return await loop.run_in_executor(
+                self._threads, work, body, self._served, dialect, known
+            )
 
     async def close(self) -> None:
         """End every process; what still runs is ended by whoever waits for it."""
@@ -60,13 +64,13 @@ class PreparePool:
         while self._idle:
             await _end(self._idle.pop())
 
-    async def _in_turn(self, work: Work[R], body: bytes, dialect: Dialect) -> R:
+    async def _in_turn(self, work: Work[R], body: bytes, errand: Errand) -> R:
         if self._num_big >= MAX_BIG_BODIES:
             raise Overloaded("Too many large requests are being read; try again.")
         self._num_big += 1
         try:
             async with _deadline(), self._turn(len(body)), self._slots:
-                return await self._in_process(work, body, dialect)
+                return await self._in_process(work, body, errand)
         finally:
             self._num_big -= 1
 
@@ -74,11 +78,10 @@ class PreparePool:
         """Huge bodies, which take seconds, never hold all processes."""
         return self._huge_slots if size > HUGE_BYTES else nullcontext()
 
-    async def _in_process(self, work: Work[R], body: bytes, dialect: Dialect) -> R:
+    async def _in_process(self, work: Work[R], body: bytes, errand: Errand) -> R:
         process = await self._take()
         is_usable = False
         try:
-            errand = Errand(work.__name__, len(body), dialect)
             reply = REPLY.validate_json(await _exchange(process, errand, body))
             is_usable = True
         except (EOFError, ConnectionError) as error:

@@ -8,14 +8,19 @@ Next: `protocol/validation.py`, `prompt/render.py`.
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from minimsg.engine.types import SamplingParams
 from minimsg.parsing.calls import CallableTool
+from minimsg.parsing.thinking import ThinkingTags
 from minimsg.prompt.bill import bill_of
 from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.probe_thinking import ThinkingForm
 from minimsg.prompt.render import Prompt, check_length, render
+from minimsg.prompt.replay import Remembered
+from minimsg.prompt.thinking import ThinkingPlan, plan_thinking
 from minimsg.prompt.tools import toolbox_of
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.counting import TokenCount
@@ -26,6 +31,7 @@ from minimsg.protocol.rules import unheeded
 from minimsg.protocol.tools import CustomTool, NoneChoice
 from minimsg.protocol.validation import Validated, parse_json, validate
 from minimsg.server.catalog import Catalog
+from minimsg.server.signatures import KEY_BYTES, Seal, unsealed
 
 T = TypeVar("T")
 R = TypeVar("R", bound=PromptRequest)
@@ -49,6 +55,17 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What the server knows of a tenant's earlier replies."""
+
+    seal: Seal
+    remembered: Remembered | None  # None: nothing is put back
+
+
+NOTHING: Final = Known(Seal.of("", secrets.token_bytes(KEY_BYTES)), None)
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A request for a reply, checked and tokenized."""
 
@@ -58,6 +75,10 @@ class Prepared:
     stream: bool
     stop_sequences: list[str]
     tools: dict[str, CallableTool]  # what the model may call
+    thinking: ThinkingPlan
+    tags: ThinkingTags | None  # None: the model does not think
+    digest: str | None  # of the conversation (`replay.py`); None: nothing is to be remembered
+    recalled: list[str]  # the digests by which thinking was put back
     sampling: SamplingParams
     context_management: ContextEdits | None  # what was edited, if edits were asked for
     diagnostics: Diagnosis | None
@@ -72,19 +93,27 @@ class Counted:
     ignored: list[str]  # JSON paths of what changes nothing
 
 
-def prepare_message(body: bytes, served: Served, dialect: Dialect) -> Prepared:
+def prepare_message(
+    body: bytes, served: Served, dialect: Dialect, known: Known = NOTHING
+) -> Prepared:
     """The body of POST /v1/messages. Raises RequestError."""
-    checked = _checked(MessagesRequest, body, served, dialect)
+    checked = _checked(MessagesRequest, body, served, dialect, known)
     request, settings = checked.request, served.settings
-    prompt = render(request, served.chat, dialect)
+    prompt = _rendered(request, served, dialect, known)
     check_length(prompt, settings.max_context)
+    max_tokens = _given(request.max_tokens, settings.default_max_tokens)
+    replay = None if prompt.continues else prompt.replay
     return Prepared(
         prompt_ids=prompt.ids,
         continues=prompt.continues,
-        max_tokens=_given(request.max_tokens, settings.default_max_tokens),
+        max_tokens=max_tokens,
         stream=request.stream,
         stop_sequences=request.stop_sequences,
         tools=_callable_tools(request),
+        thinking=plan_thinking(request, _thinking_form(served.chat), max_tokens),
+        tags=_tags(prompt, served.chat),
+        digest=replay.digest if replay else None,
+        recalled=replay.recalled if replay else [],
         sampling=_sampling(request, served.chat.sampling),
         context_management=_context_edits(request, prompt),
         diagnostics=diagnosis_of(request.diagnostics),
@@ -92,11 +121,11 @@ def prepare_message(body: bytes, served: Served, dialect: Dialect) -> Prepared:
     )
 
 
-def count_prompt(body: bytes, served: Served, dialect: Dialect) -> Counted:
+def count_prompt(body: bytes, served: Served, dialect: Dialect, known: Known = NOTHING) -> Counted:
     """The body of POST /v1/messages/count_tokens. Raises RequestError."""
-    checked = _checked(CountTokensRequest, body, served, dialect)
+    checked = _checked(CountTokensRequest, body, served, dialect, known)
     request = checked.request
-    prompt = render(request, served.chat, dialect)
+    prompt = _rendered(request, served, dialect, known)
     answer: TokenCount = {"input_tokens": len(prompt.ids)}
     if prompt.original_input_tokens is not None:
         answer["context_management"] = {"original_input_tokens": prompt.original_input_tokens}
@@ -108,12 +137,29 @@ def count_prompt(body: bytes, served: Served, dialect: Dialect) -> Counted:
 WORK: Final = {function.__name__: function for function in (prepare_message, count_prompt)}
 
 
-def _checked(kind: type[R], body: bytes, served: Served, dialect: Dialect) -> Validated[R]:
+def _checked(
+    kind: type[R], body: bytes, served: Served, dialect: Dialect, known: Known
+) -> Validated[R]:
     """JSON, types, model, rules: in the order in which the hosted API looks at them."""
     checked = validate(kind, parse_json(body, dialect), dialect)
     served.settings.catalog.find(checked.request.model)
     checked.request.check(dialect)
-    return checked
+    return replace(checked, request=unsealed(checked.request, known.seal, dialect))
+
+
+def _rendered(request: PromptRequest, served: Served, dialect: Dialect, known: Known) -> Prompt:
+    """With a seed nothing but the request decides what the model reads."""
+    remembered = known.remembered if request.seed is None else None
+    return render(request, served.chat, dialect, remembered)
+
+
+def _thinking_form(chat: ChatModel) -> ThinkingForm | None:
+    return chat.traits.thinking if chat.traits else None
+
+
+def _tags(prompt: Prompt, chat: ChatModel) -> ThinkingTags | None:
+    form = _thinking_form(chat)
+    return ThinkingTags(form.opening, form.closing, prompt.is_thinking) if form else None
 
 
 def _ignored(checked: Validated[R], prompt: Prompt, dialect: Dialect) -> list[str]:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, TypeAdapter
 from minimsg.errors import InternalError, InvalidRequest, NotFound, RequestError
 from minimsg.prompt.chat import ChatModel
 from minimsg.protocol.dialect import Dialect
-from minimsg.server.prepare import WORK, Counted, Prepared, Served, Settings
+from minimsg.server.prepare import WORK, Counted, Known, Prepared, Served, Settings
 from minimsg.server.traces import trace
 
 
@@ -44,6 +44,7 @@ class Errand:
     work: str
     size: int
     dialect: Dialect
+    known: Known
 
 
 KINDS: Final[dict[str, type[RequestError]]] = {
@@ -74,7 +75,7 @@ def answer(errand: Errand, body: bytes, served: Served, replies: IO[bytes]) -> N
 
 def _attempt(errand: Errand, body: bytes, served: Served) -> Prepared | Counted | Failure:
     try:
-        return WORK[errand.work](body, served, errand.dialect)
+        return WORK[errand.work](body, served, errand.dialect, errand.known)
     except RequestError as error:
         return _failure(error)
     except Exception as error:  # the outermost loop of this process

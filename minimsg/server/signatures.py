@@ -19,14 +19,23 @@ import os
 import secrets
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
+from minimsg.errors import InvalidRequest
 from minimsg.limits import LIMITS
+from minimsg.protocol.content import ThinkingBlock
+from minimsg.protocol.dialect import Dialect
+from minimsg.protocol.options import DisabledThinking
+from minimsg.protocol.request import PromptRequest
+from minimsg.protocol.turns import blocks_of
 
 logger = logging.getLogger(__name__)
+
+R = TypeVar("R", bound=PromptRequest)
 
 VERSION: Final = b"\x01"
 MAC_BYTES: Final = 32
@@ -60,11 +69,49 @@ class Seal:
             is_ours = data[:1] == VERSION and hmac.compare_digest(mac, self._mac(signed))
             # Other characters than base64's are skipped in decoding: they make it another text.
             if is_ours and urlsafe_b64encode(data).decode() == signature:
-                return zlib.decompress(signed).decode()
+                return zlib.decompressobj().decompress(signed, LIMITS.body_bytes).decode()
         return None
 
     def _mac(self, signed: bytes) -> bytes:
         return hmac.digest(bytes.fromhex(self.key), VERSION + signed, "sha256")
+
+
+def unsealed(request: R, seal: Seal, dialect: Dialect) -> R:
+    """`request` with the thinking that was omitted; `strict` takes none that is not ours.
+
+    Raises InvalidRequest.
+    """
+    is_off = request.thinking is None or isinstance(request.thinking, DisabledThinking)
+    if is_off and dialect.is_strict:
+        return request  # as hosted: such thinking is not read
+    found: dict[str, ThinkingBlock] = {}
+    chars_left = LIMITS.body_bytes
+    for path, block in blocks_of(request.messages, ThinkingBlock):
+        thinking = seal.open(block.signature)
+        if dialect.is_strict and (thinking is None or block.thinking not in ("", thinking)):
+            raise InvalidRequest(path, "Invalid `signature` in `thinking` block")
+        if thinking and not block.thinking:
+            found[path] = block.model_copy(update={"thinking": thinking})
+            chars_left -= len(thinking)
+        if chars_left < 0:
+            raise InvalidRequest("messages", f"thinking of more than {LIMITS.body_bytes} chars")
+    return _with_blocks(request, found) if found else request
+
+
+def _with_blocks(request: R, blocks: Mapping[str, ThinkingBlock]) -> R:
+    """`request` with other blocks at some paths."""
+    messages = [
+        message.model_copy(
+            update={
+                "content": [
+                    blocks.get(f"messages.{index}.content.{place}", block)
+                    for place, block in enumerate(message.content)
+                ]
+            }
+        )
+        for index, message in enumerate(request.messages)
+    ]
+    return request.model_copy(update={"messages": messages})
 
 
 def server_key(folder: Path) -> bytes:

@@ -7,6 +7,7 @@ the way of a request through them is in `messages.py`.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
@@ -18,11 +19,14 @@ from minimsg.config import ServerConfig
 from minimsg.engine.types import GenerationRequest
 from minimsg.engine.worker import EngineWorker
 from minimsg.errors import ConfigError, NotImplementedHere, Overloaded
+from minimsg.hub.store import default_data_dir
 from minimsg.prompt.chat import ChatModel
-from minimsg.server.catalog import Catalog
+from minimsg.server.catalog import Catalog, lacking
 from minimsg.server.pool import PreparePool
-from minimsg.server.prepare import Prepared, Served, Settings
+from minimsg.server.prepare import Known, Prepared, Served, Settings
 from minimsg.server.ratelimit import RateLimits
+from minimsg.server.remembered import Listener, ThinkingMemory
+from minimsg.server.signatures import KEY_BYTES, Seal, server_key
 
 # A step computes at most `max_batch_tokens`: seconds on a laptop's CPU, not half a minute.
 MAX_STEP_S: Final = 30.0
@@ -39,8 +43,12 @@ class Server:
         self.worker = worker
         self.config = config
         self.max_context = worker.max_context
+        self.lacking = lacking(chat)  # of `features.py`
         self.catalog = Catalog(chat.name, config.alias, config.any_model)
         self.rates = RateLimits.of(config)
+        self.memory = ThinkingMemory()
+        data_dir = config.data_dir or default_data_dir()
+        self._key = server_key(data_dir) if self.thinks else secrets.token_bytes(KEY_BYTES)
         self.pool = PreparePool(Served(chat, self._settings()))
         self.is_draining = False
         self.num_requests = 0
@@ -75,6 +83,28 @@ class Server:
     def is_ready(self) -> bool:
         """Whether a new request would be answered."""
         return self.is_live and not self.is_draining
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model can think."""
+        return "thinking" not in self.lacking
+
+    def seal(self, tenant: str) -> Seal:
+        """What signs the thinking in replies to `tenant`."""
+        return Seal.of(tenant, self._key)
+
+    def known(self, tenant: str) -> Known:
+        """What preparing a request of `tenant` has to know."""
+        is_off = self.config.no_remember_thinking or self.config.profile == "strict"
+        remembers = self.thinks and not is_off
+        return Known(self.seal(tenant), self.memory.of(tenant) if remembers else None)
+
+    def remember(self, tenant: str, prepared: Prepared, listener: Listener) -> None:
+        """A reply is complete: keep its thinking for a client that will not send it back."""
+        self.memory.touch(tenant, prepared.recalled)
+        if prepared.digest is not None and listener.thoughts:
+            digest = listener.digest(prepared.digest)
+            self.memory.remember(tenant, digest, listener.thoughts)
 
     @property
     def tool_format(self) -> str:

@@ -55,7 +55,9 @@ CONTEXT = {
     "context_management.clear_thinking_20251015",
     "context_management.clear_tool_uses_20250919",
 }
-THINKING = {"thinking", "thinking.types.enabled", "thinking.types.between_tools"}
+THINKING = {"thinking", "thinking.types.enabled"}
+ADAPTIVE = THINKING | {"thinking.types.adaptive", "thinking.types.between_tools"}
+EFFORT = {"effort", *(f"effort.{level}" for level in ("low", "medium", "high", "xhigh", "max"))}
 ALWAYS = {"thinking.types.disabled"}
 
 
@@ -69,8 +71,10 @@ ALWAYS = {"thinking.types.disabled"}
         (["structured-outputs"], {"structured_outputs"}),
         (["thinking"], THINKING),
         (["adaptive-thinking"], set()),
-        (["thinking", "adaptive-thinking"], THINKING | {"thinking.types.adaptive"}),
-        (["effort"], set()),  # accepted, but it changes nothing
+        (["thinking", "adaptive-thinking"], ADAPTIVE),
+        (["effort"], set()),  # a budget of thinking
+        (["thinking", "effort"], THINKING),  # which has one of its own
+        (["thinking", "adaptive-thinking", "effort"], ADAPTIVE | EFFORT),
     ],
 )
 def test_a_capability_is_said_to_be_there_exactly_when_its_feature_is(

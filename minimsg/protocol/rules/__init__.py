@@ -84,7 +84,7 @@ PROMPT_RULES: Final[tuple[Callable[[PromptRequest, Dialect], None], ...]] = (
     thinking.thinking_is_supported,
     thinking.display_is_known,
     thinking.thinking_between_tools_is_moderate,
-    thinking.replayed_thinking_is_ours,
+    thinking.no_thinking_is_redacted,
     thinking.a_tool_loop_begins_with_thinking,
     output.a_format_is_supported,
     output.there_is_one_format,

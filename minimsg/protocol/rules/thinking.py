@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.content import (
     RedactedThinkingBlock,
-    ThinkingBlock,
     ToolResultBlock,
     ToolUseBlock,
 )
@@ -55,13 +54,14 @@ def thinking_between_tools_is_moderate(request: PromptRequest, dialect: Dialect)
         raise InvalidRequest("output_config.effort", why)
 
 
-def replayed_thinking_is_ours(request: PromptRequest, dialect: Dialect) -> None:
-    """Nothing is signed here yet, so no signature can be ours; without thinking none is read."""
+def no_thinking_is_redacted(request: PromptRequest, dialect: Dialect) -> None:
+    """Nothing is redacted here, so no data can be ours; without thinking none is read.
+
+    Whether a signature is ours needs a key: `server/signatures.py`.
+    """
     is_off = request.thinking is None or isinstance(request.thinking, DisabledThinking)
     if not dialect.is_strict or is_off:
         return
-    for path, _ in blocks_of(request.messages, ThinkingBlock):
-        raise InvalidRequest(path, "Invalid `signature` in `thinking` block")
     for path, _ in blocks_of(request.messages, RedactedThinkingBlock):
         raise InvalidRequest(path, "Invalid `data` in `redacted_thinking` block")
 

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.content import DocumentBlock, SearchResultBlock
-from minimsg.protocol.options import Compact, DisabledThinking
+from minimsg.protocol.options import (
+    AdaptiveThinking,
+    BetweenToolsThinking,
+    Compact,
+    DisabledThinking,
+)
 from minimsg.protocol.rules.tools import is_foreign
 from minimsg.protocol.tools import NoneChoice
 from minimsg.protocol.turns import blocks_of
@@ -60,6 +65,13 @@ def _effort_of_turns(request: PromptRequest) -> Iterator[str]:
     for index, message in enumerate(request.messages):
         if message.role == "system" and message.output_config and message.output_config.effort:
             yield f"messages.{index}.output_config.effort"
+
+
+def _idle_effort(request: PromptRequest) -> Iterator[str]:
+    """An effort is the budget of thinking that has no other."""
+    if not isinstance(request.thinking, (AdaptiveThinking, BetweenToolsThinking)):
+        yield from _effort(request)
+        yield from _effort_of_turns(request)
 
 
 def _settings_of_other_turns(request: PromptRequest) -> Iterator[str]:
@@ -114,6 +126,7 @@ WISHES: Final = (
     Wish(_thinking, "thinking"),  # refused by its type: gates.py, thinking.py
     Wish(_effort, "effort", NO_EFFORT),
     Wish(_effort_of_turns, "effort", NO_TURN_EFFORT),
+    Wish(_idle_effort),
     Wish(_settings_of_other_turns),  # refused in turns.py
     Wish(_task_budget, None, NOT_HERE),
     Wish(field("speed", "fast"), None, "'fast' is not supported for this model"),
@@ -134,7 +147,7 @@ WISHES: Final = (
 def unheeded(request: PromptRequest, dialect: Dialect) -> list[str]:
     """The paths of what `request` asks for and what does not happen here."""
     wishes = (wish for wish in WISHES if not _is_granted(wish, dialect))
-    return [path for wish in wishes for path in wish.paths(request)]
+    return list(dict.fromkeys(path for wish in wishes for path in wish.paths(request)))
 
 
 def wishes_are_granted(request: PromptRequest, dialect: Dialect) -> None:

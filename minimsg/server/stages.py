@@ -1,0 +1,91 @@
+"""The way of one reply from token ids to events, stage by stage.
+
+    id -> text -> segments -> those before a stop sequence -> events
+
+Every stage has the verbs `push` and `flush`; here they are joined, and what passes is
+counted and, for clients that drop thinking, listened to. Knows nothing of HTTP and of
+where ids come from (`messages.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from minimsg.engine.types import GenerationRequest
+from minimsg.parsing.formats import parser_for
+from minimsg.parsing.segments import Segment
+from minimsg.parsing.thinking import ThinkingMeter
+from minimsg.protocol.build import EventBuilder
+from minimsg.protocol.events import Event
+from minimsg.protocol.message import Message, StopReason, new_message
+from minimsg.server.prepare import Prepared
+from minimsg.server.remembered import Listener
+from minimsg.server.state import Server
+from minimsg.text.detokenize import Detokenizer
+from minimsg.text.stops import StopMatcher
+
+
+class Stages:
+    """The stages of one reply. After `hit` nothing more is to be pushed."""
+
+    def __init__(self, server: Server, generation: GenerationRequest, prepared: Prepared) -> None:
+        self.num_tokens = 0  # every id of the turn, the one that ended it included
+        self.listener = Listener()
+        self._end_ids = generation.end_ids
+        self._thinks = prepared.tags is not None
+        self._detokenizer = Detokenizer(server.chat.tokenizer, continues=prepared.continues)
+        self._parser = parser_for(server.tool_format, prepared.tools, prepared.tags)
+        self._meter = ThinkingMeter(self._parser)
+        self._stops = StopMatcher(prepared.stop_sequences)
+        self._builder = EventBuilder(
+            _new_message(server, generation, prepared),
+            display=prepared.thinking.display,
+            sign=server.seal(generation.tenant).sign,
+        )
+
+    def start(self) -> list[Event]:
+        """The first event, before any id."""
+        return self._builder.start()
+
+    def push(self, id: int) -> list[Event]:
+        """What is certain after `id`."""
+        self.num_tokens += 1
+        if id in self._end_ids:
+            return []
+        events = self._show(self._parser.push(self._detokenizer.push(id)))
+        self._meter.push()
+        return events
+
+    @property
+    def hit(self) -> str | None:
+        """The stop sequence that ended the reply, or None so far."""
+        return self._stops.hit
+
+    def flush(self, *, is_cut: bool) -> list[Event]:
+        """What was held back; `is_cut`: something other than the model ended the reply."""
+        events = self._show(self._parser.push(self._detokenizer.flush()))
+        events += self._show(self._parser.flush(is_cut=is_cut))
+        return events + self._tell(self._stops.flush())
+
+    def finish(self, reason: StopReason) -> list[Event]:
+        """The last events of a reply that succeeded."""
+        thinking_tokens = self._meter.num_tokens if self._thinks else None
+        return self._builder.finish(reason, self.hit, self.num_tokens, thinking_tokens)
+
+    def _show(self, segments: Iterable[Segment]) -> list[Event]:
+        return self._tell(part for segment in segments for part in self._stops.push(segment))
+
+    def _tell(self, segments: Iterable[Segment]) -> list[Event]:
+        events: list[Event] = []
+        for segment in segments:
+            self.listener.push(segment)
+            events += self._builder.push(segment)
+        return events
+
+
+def _new_message(server: Server, generation: GenerationRequest, prepared: Prepared) -> Message:
+    message = new_message(server.chat.name, len(generation.prompt_ids))
+    message["diagnostics"] = prepared.diagnostics
+    if prepared.context_management is not None:
+        message["context_management"] = prepared.context_management
+    return message
