@@ -90,6 +90,18 @@ def test_a_token_is_of_these_characters_of_its_value(chat: ChatModel) -> None:
     assert spans == [("hello", 0, 5), (" ", 5, 6), ("\xc3", 6, 7), ("\xa9", 6, 7)]
 
 
+def test_a_prefix_of_two_blocks_is_of_both(chat: ChatModel) -> None:
+    started = {**user("ab", "cd"), "role": "assistant"}
+    found = sources(chat, messages=[user("x"), started])
+    assert found[-5:] == [
+        ("a", Source("messages.1.content.0", 0, 1)),
+        ("b", Source("messages.1.content.0", 1, 2)),
+        ("\n", None),
+        ("c", Source("messages.1.content.1", 0, 1)),
+        ("d", Source("messages.1.content.1", 1, 2)),
+    ]
+
+
 def test_a_token_that_two_have_written_is_of_the_first(open_model: OpenModel) -> None:
     chat = open_model("{% for m in messages %}{{ m.content }}ello{% endfor %}hell{{ eos_token }}")
     found = sources(chat, messages=[user("xh")])
@@ -101,10 +113,12 @@ def test_a_token_that_two_have_written_is_of_the_first(open_model: OpenModel) ->
 
 
 def test_json_between_the_values_of_a_tool_or_call_is_theirs(open_model: OpenModel) -> None:
-    found = written(sources(open_model(template()), tools=[TOOL], messages=LOOP))
+    traced = sources(open_model(template()), tools=[TOOL], messages=LOOP)
+    assert ("c", Source("tools.0.input_schema.properties", 0, 0)) in traced  # of a key
+    found = written(traced)
     assert found["tools.0.name"] == found["messages.1.content.1.name"] == "weather"
     assert found["tools.0.description"] == "Tells it."
-    assert found["tools.0.input_schema.properties"] == "city"  # a key
+    assert found["tools.0.input_schema.properties"] == "city"
     assert found["tools.0.input_schema.properties.city.description"] == 'A \\"city\\"'
     assert found["messages.1.content.1.input.city"] == "Köln"
     assert found["messages.1.content.1.input"] == "cityn"
@@ -145,18 +159,33 @@ def test_only_the_value_that_a_template_looks_into_is_the_template_s(
     assert "BANGhello" in found[""]
 
 
-def test_keys_that_a_template_compares_cost_only_their_own_tokens(open_model: OpenModel) -> None:
+def test_what_a_template_compares_costs_only_its_own_tokens(open_model: OpenModel) -> None:
     tell = (
         "{{ tool.function.name }}: {{ tool.function.description }}"
-        "{% for key in tool.function.parameters.properties %} {{ key }}"
-        "{% if key in tool.function.parameters.required %}!{% endif %}{% endfor %}{{ '\n' }}"
+        "{% for key, property in tool.function.parameters.properties.items() %} {{ key }}"
+        "{% if key in tool.function.parameters.required %}!{% endif %}"
+        "{% if property.type == 'string' %} {{ property.description }}{% endif %}{% endfor %}"
+        "{{ '\n' }}"
     )
     tools = [TOOL, {**TOOL, "name": "other"}]
     found = written(sources(open_model(template(tell=tell)), tools=tools, messages=LOOP))
     assert [found["tools.0.name"], found["tools.1.name"]] == ["weather", "other"]
-    assert found["tools.0"] == found["tools.1"] == ": "
+    assert found["tools.0"] == found["tools.1"] == ":  city! "
+    assert found["tools.1.input_schema.properties.city.description"] == 'A "city"'
     assert found["messages.1.content.1.input"] == "cityn"
-    assert found[""].startswith(" city!\n city!\n<|im_start|>")
+    assert found[""].startswith("\n\n<|im_start|>")
+
+
+def test_thinking_is_traced_to_its_block(open_model: OpenModel) -> None:
+    say = (
+        "('<think>' ~ message.reasoning_content ~ '</think>' if message.reasoning_content else '')"
+        " ~ message.content"
+    )
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    answer = {"role": "assistant", "content": [thought, {"type": "text", "text": "b"}]}
+    found = written(sources(open_model(template(say)), messages=[user("a"), answer, user("c")]))
+    assert found["messages.1.content.0"] == "hm"
+    assert found["messages.1.content.1"] == "b"
 
 
 def test_what_is_written_twice_is_traced_twice(open_model: OpenModel) -> None:
