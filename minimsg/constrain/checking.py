@@ -1,0 +1,83 @@
+"""Which reading of a client's schema the grammar engine takes, or why it takes none.
+
+Readings are tried in order: with objects closed (`schema.py`), then as they are. Where the
+client counts on its schema, no reading is an error. For any other tool, what cannot be
+enforced is left out, and if even that does not help, None stands for any object.
+"""
+
+from __future__ import annotations
+
+from asyncio import get_running_loop
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+from minimsg.constrain import lark
+from minimsg.constrain.calls import Body
+from minimsg.constrain.compiler import Compiler
+from minimsg.constrain.refusal import refusal
+from minimsg.constrain.risk import is_risky, problem_in_time
+from minimsg.constrain.schema import made_ready
+from minimsg.constrain.xml_values import Unwritable
+from minimsg.errors import InvalidRequest
+from minimsg.protocol.wire import JsonObject
+
+
+class SchemaCheck:
+    """Asks the engine in `threads`, or in a process where that may take for ever."""
+
+    def __init__(self, compiler: Compiler, threads: Executor) -> None:
+        self._compiler = compiler
+        self._threads = threads
+
+    async def input_schema(
+        self, body: Body, tool: str, schema: JsonObject, *, strict_path: str | None
+    ) -> JsonObject | None:
+        """The reading of the schema of `tool`, as calls with `body` can be held to it.
+
+        `strict_path`: the schema's JSON path, if the tool is strict. Raises InvalidRequest.
+        """
+
+        def rules(ready: JsonObject) -> str:
+            return "start: call\n" + body.rules("call", tool, ready, is_held=False)
+
+        try:
+            return await self._reading(schema, rules, strict_path)
+        except Unwritable as problem:
+            why = f"this model's form of calls cannot be held to it: {problem}"
+            raise InvalidRequest(strict_path or "", why) from problem
+
+    async def value_schema(self, schema: JsonObject, path: str) -> JsonObject:
+        """The reading of the schema of a whole reply, at `path`. Raises InvalidRequest."""
+        reading = await self._reading(schema, lambda ready: f"start: {lark.schema(ready)}\n", path)
+        assert reading is not None
+        return reading
+
+    async def _reading(
+        self, schema: JsonObject, rules: Callable[[JsonObject], str], path: str | None
+    ) -> JsonObject | None:
+        problem = ""
+        for is_closed in (True, False):
+            ready = made_ready(schema, is_closed=is_closed, is_lenient=path is None)
+            problem = await self._problem(lark.grammar(rules(ready)), is_risky(schema))
+            if not problem:
+                return ready
+        if path is None:
+            return None
+        raise refusal(path, schema, problem)
+
+    async def _problem(self, text: str, risky: bool) -> str:
+        """Why the engine does not take the grammar `text`; "" if it does."""
+        known = self._compiler.verdict(text)
+        if known is not None:
+            return known
+        if risky and (problem := await self._problem_elsewhere(text)):
+            self._compiler.refuse(text, problem)
+            return problem
+        loop = get_running_loop()
+        return await loop.run_in_executor(self._threads, self._compiler.problem, text)
+
+    async def _problem_elsewhere(self, text: str) -> str:
+        try:
+            return await problem_in_time(text)
+        except TimeoutError:
+            return "compiling it took too long"

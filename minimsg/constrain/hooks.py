@@ -1,0 +1,77 @@
+"""Hooks of the engine that hold a reply to a grammar: from its first id, or several at once.
+
+`TokenHook` (`engine/types.py`) is the protocol. A hook lives in the engine's thread and
+fails alone: what it raises ends its own request. Calls that a model begins by itself are
+held by `lazy.py`, thinking is cut short by `budget.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
+
+from minimsg.constrain.matcher import Matcher
+from minimsg.constrain.vocabulary import Vocabulary
+from minimsg.engine.types import BitMask, TokenHook
+
+
+class GrammarHook:
+    """Holds a reply to a grammar. The turn ends where the grammar allows, or has to.
+
+    Invariant: the matcher has taken in all ids but those that end the turn.
+    """
+
+    def __init__(self, matcher: Matcher, vocabulary: Vocabulary) -> None:
+        self._matcher = matcher
+        self._vocabulary = vocabulary
+        self._num_ends = 0  # ids that ended the turn; more than one only if one was taken back
+
+    def mask(self) -> BitMask | None:
+        return self._matcher.mask()
+
+    def forced(self) -> int | None:
+        return self._vocabulary.end_id if self._matcher.is_finished else None
+
+    def advance(self, id: int) -> None:
+        if id in self._vocabulary.end_ids:
+            self._num_ends += 1
+        else:
+            self._matcher.advance(id)
+
+    def rollback(self, n: int) -> None:
+        num_ends = min(n, self._num_ends)
+        self._num_ends -= num_ends
+        self._matcher.rollback(n - num_ends)
+
+
+class Together:
+    """Several hooks at once. What one forces, comes; else an id must please all."""
+
+    def __init__(self, hooks: Sequence[TokenHook]) -> None:
+        self._hooks = hooks
+
+    def mask(self) -> BitMask | None:
+        masks = [mask for hook in self._hooks if (mask := hook.mask()) is not None]
+        return reduce(and_, map(as_bits, masks)) if masks else None
+
+    def forced(self) -> int | None:
+        return next((id for hook in self._hooks if (id := hook.forced()) is not None), None)
+
+    def advance(self, id: int) -> None:
+        for hook in self._hooks:
+            hook.advance(id)
+
+    def rollback(self, n: int) -> None:
+        for hook in self._hooks:
+            hook.rollback(n)
+
+
+def as_bits(mask: BitMask | Sequence[int]) -> BitMask:
+    """A mask of any form as bits."""
+    if isinstance(mask, BitMask):
+        return mask
+    bits = bytearray(max(mask, default=-1) // 8 + 1)
+    for id in mask:
+        bits[id // 8] |= 1 << id % 8
+    return BitMask(bytes(bits))

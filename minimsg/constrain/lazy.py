@@ -1,0 +1,92 @@
+"""Calls that the model begins by itself are held well-formed, and the rest is left to it.
+
+The hook allows everything until the parser says that a call has begun: its tag and a known
+name are complete. From then on a grammar holds the call, up to its end. A call of a strict
+tool that is written in a way no grammar here holds ends its request: its input must never
+be of another form than promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from minimsg.constrain.calls import Body
+from minimsg.constrain.matcher import Matcher
+from minimsg.constrain.reading import Call, Reading
+from minimsg.constrain.vocabulary import Vocabulary
+from minimsg.engine.types import BitMask
+from minimsg.errors import GenerationFailed
+
+
+class LazyGrammarHook:
+    """Holds each call while it is open.
+
+    `matchers`: the grammar of a held call by its tool's name. `strict`: names of tools
+    whose calls must be held. `is_one_call`: the first call ends the turn.
+    """
+
+    def __init__(
+        self,
+        start_reading: Callable[[], Reading],
+        matchers: Mapping[str, Matcher],
+        body: Body,
+        vocabulary: Vocabulary,
+        *,
+        strict: Collection[str] = (),
+        is_one_call: bool = False,
+    ) -> None:
+        self._start_reading = start_reading
+        self._matchers = matchers
+        self._body = body
+        self._vocabulary = vocabulary
+        self._strict = strict
+        self._is_one_call = is_one_call
+        self._start()
+
+    def mask(self) -> BitMask | None:
+        return self._held.mask() if self._held else None
+
+    def forced(self) -> int | None:
+        is_over = self._is_one_call and any(not call.is_open for call in self._reading.calls)
+        return self._vocabulary.end_id if is_over else None
+
+    def advance(self, id: int) -> None:
+        self._ids.append(id)
+        if id in self._vocabulary.end_ids:
+            return
+        if self._held:
+            self._held.advance(id)
+        self._reading.push(id)
+        self._follow()
+
+    def rollback(self, n: int) -> None:
+        """Reads the reply again from its start: the parser has no way back."""
+        ids = self._ids[: len(self._ids) - n]
+        self._start()
+        for id in ids:
+            self.advance(id)
+
+    def _start(self) -> None:
+        self._reading = self._start_reading()
+        self._ids: list[int] = []
+        self._num_seen = 0  # calls that were held or let go
+        self._held: Matcher | None = None
+
+    def _follow(self) -> None:
+        calls = self._reading.calls
+        for call in calls[self._num_seen :]:
+            self._held = self._hold(call)
+        self._num_seen = len(calls)
+        if calls and not calls[-1].is_open:
+            self._held = None
+
+    def _hold(self, call: Call) -> Matcher | None:
+        """What may follow in `call`; None: anything, since no grammar has it so far."""
+        matcher = self._matchers[call.name].copy()
+        beginning = self._body.beginning(call)
+        encode = self._vocabulary.tokenizer.encode
+        if beginning is not None and matcher.takes(encode(beginning, at_start=False)):
+            return matcher
+        if call.name in self._strict:
+            raise GenerationFailed(f"a call of {call.name!r} began in a way that cannot be held")
+        return None

@@ -1,0 +1,111 @@
+"""A client's JSON Schema made ready for the grammar engine, never wider than it was.
+
+- JSON is compact, and no character of a string is written as `\\uXXXX`: half a pair would
+  be no text, and a length would be counted twice.
+- The properties of an object come in one order: the required ones as the schema lists
+  them, then the others.
+- An object that lists its properties, and says nothing of others, has no others: small
+  models do not stop inventing them.
+- `uniqueItems: false` says nothing and goes.
+
+Knows the schema as data; what the engine refuses is in `refusal.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from pydantic import JsonValue
+
+from minimsg.protocol.wire import JsonObject
+
+ONE: Final = ("items", "additionalProperties", "contains", "propertyNames", "if", "then", "else",
+    "not", "unevaluatedItems", "unevaluatedProperties")  # fmt: skip
+MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
+NAMED: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+# What may say more of the same object from another place.
+ELSEWHERE: Final = frozenset({
+    "additionalProperties", "patternProperties", "unevaluatedProperties", "minProperties",
+    "maxProperties", "allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas", "not",
+})  # fmt: skip
+STYLE: Final[JsonObject] = {"whitespace_flexible": False, "json_allowed_escapes": 'nrbtf\\"'}
+
+
+def made_ready(schema: JsonObject, *, is_closed: bool, is_lenient: bool) -> JsonObject:
+    """`schema` for the engine. `is_lenient`: what it cannot enforce is left out, not refused."""
+    ready = _rewritten(schema, may_close=is_closed)
+    assert isinstance(ready, dict)
+    return {**ready, "x-guidance": {**STYLE, "lenient": is_lenient}}
+
+
+def parts_of(schema: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    """The schemas right inside `schema`, each with the step that leads there."""
+    if not isinstance(schema, dict):
+        return
+    for keyword, value in schema.items():
+        if keyword in ONE:
+            yield keyword, value
+        elif keyword in MANY and isinstance(value, list):
+            yield from ((f"{keyword}.{index}", part) for index, part in enumerate(value))
+        elif keyword in NAMED and isinstance(value, dict):
+            yield from ((f"{keyword}.{name}", part) for name, part in value.items())
+
+
+def at(reference: str, root: JsonObject) -> JsonValue:
+    """The schema at a local `reference`, such as `#/$defs/Name`; None if there is none."""
+    found: JsonValue = root
+    for step in reference.removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def references(schema: JsonValue) -> Iterator[str]:
+    """All that `schema` and the schemas inside it refer to."""
+    if isinstance(schema, dict) and "$ref" in schema:
+        yield str(schema["$ref"])
+    for _, part in parts_of(schema):
+        yield from references(part)
+
+
+def _rewritten(schema: JsonValue, *, may_close: bool) -> JsonValue:
+    if not isinstance(schema, dict):
+        return schema
+    inside = may_close and not ("properties" in schema and ELSEWHERE & schema.keys())
+
+    def part(keyword: str, value: JsonValue) -> JsonValue:
+        is_joined = keyword == "allOf" or (keyword in ("anyOf", "oneOf") and not inside)
+        return _rewritten(value, may_close=may_close and not is_joined)
+
+    ready = {keyword: _mapped(keyword, value, part) for keyword, value in schema.items()}
+    if ready.get("uniqueItems") is False:
+        del ready["uniqueItems"]
+    return _ordered(ready, is_closed=may_close and not ELSEWHERE & schema.keys())
+
+
+def _mapped(
+    keyword: str, value: JsonValue, change: Callable[[str, JsonValue], JsonValue]
+) -> JsonValue:
+    """The value of a keyword, with the schemas inside it changed."""
+    if keyword in ONE:
+        return change(keyword, value)
+    if keyword in MANY and isinstance(value, list):
+        return [change(keyword, each) for each in value]
+    if keyword in NAMED and isinstance(value, dict):
+        return {name: change(keyword, each) for name, each in value.items()}
+    return value
+
+
+def _ordered(schema: dict[str, JsonValue], *, is_closed: bool) -> JsonObject:
+    """An object's schema with the required properties first; any other as it is."""
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict):
+        return schema
+    needed = [str(name) for name in required] if isinstance(required, list) else []
+    first = {name: each for name, each in properties.items() if name in needed}
+    unlisted: dict[str, JsonValue] = {name: True for name in needed if name not in properties}
+    schema["properties"] = {**first, **unlisted, **properties}
+    if is_closed:
+        schema["additionalProperties"] = False
+    return schema
