@@ -110,15 +110,15 @@ KINDS: Final[dict[str, tuple[Any, dict[str, Gate]]]] = {
 def check_gates(data: object, dialect: Dialect) -> None:
     """Refuse a field or a kind in `data` whose gate is closed. Raises InvalidRequest."""
     for pattern, is_open in FIELDS.items():
-        if not is_open(dialect):
-            for path, _ in _places(data, pattern.split(".")):
-                raise InvalidRequest(path, "Extra inputs are not permitted")
+        if not is_open(dialect) and _values(data, pattern):
+            path, _ = next(_places(data, pattern.split(".")))
+            raise InvalidRequest(path, "Extra inputs are not permitted")
     for pattern, (union, gates) in KINDS.items():
         closed = {kind for kind, is_open in gates.items() if not is_open(dialect)}
-        for path, value in _places(data, pattern.split(".")) if closed else ():
-            kind = value.get("type") if isinstance(value, dict) else None
-            if isinstance(kind, str) and kind in closed:
-                _refuse_kind(path, kind, [tag for tag in tags_of(union) if tag not in closed])
+        if closed and any(_kind(value) in closed for value in _values(data, pattern)):
+            places = _places(data, pattern.split("."))
+            path, value = next(place for place in places if _kind(place[1]) in closed)
+            _refuse_kind(path, _kind(value), [tag for tag in tags_of(union) if tag not in closed])
 
 
 def _refuse_kind(path: str, kind: str, known: list[str]) -> None:
@@ -140,18 +140,34 @@ def tags_of(union: Any) -> list[str]:
     ]
 
 
-def _places(data: object, pattern: list[str]) -> Iterator[tuple[str, object]]:
-    """Path and value of every place in `data` that `pattern` fits.
+def _kind(value: object) -> str:
+    kind = value.get("type") if isinstance(value, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def _values(data: object, pattern: str) -> list[object]:
+    """What stands in `data` where `pattern` fits; there can be 100,000 places, so none is named.
 
     `*` stands for any place in a list, `<type>` for the kind of the object that is reached,
     which is a step of the paths that types report.
     """
+    values = [data]
+    for name in pattern.split("."):
+        if name == "*":
+            values = [item for value in values if isinstance(value, list) for item in value]
+        elif name != "<type>":
+            values = [value[name] for value in values if isinstance(value, dict) and name in value]
+    return values
+
+
+def _places(data: object, pattern: list[str]) -> Iterator[tuple[str, object]]:
+    """The same, each with its path."""
     name, *rest = pattern
     inside: list[tuple[str, object]] = []
     if name == "*" and isinstance(data, list):
         inside = [(str(index), item) for index, item in enumerate(data)]
-    elif name == "<type>" and isinstance(data, dict):
-        inside = [(str(data.get("type")), data)]
+    elif name == "<type>":
+        inside = [(_kind(data), data)]
     elif isinstance(data, dict) and name in data:
         inside = [(name, data[name])]
     for step, value in inside:

@@ -8,10 +8,10 @@ are left out. Knows messages and blocks, not what they mean. Used by `rules/` an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar, overload
 
 from minimsg.protocol.content import (
     ContentSource,
@@ -30,9 +30,10 @@ A = TypeVar("A", bound=Wire)
 B = TypeVar("B", bound=Wire)
 C = TypeVar("C", bound=Wire)
 
+HOLDERS: Final = frozenset({ToolResultBlock, SearchResultBlock, DocumentBlock})
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+
+class Placed(NamedTuple):
     """A block and the path where the client wrote it, such as `messages.2.content.0`."""
 
     path: str
@@ -110,24 +111,30 @@ def blocks_of(
 
     With `inside`, those within results of tools, documents and search results too.
     """
-    holders = (ToolResultBlock, DocumentBlock, SearchResultBlock) if inside else ()
+    wanted = set(kinds)
     for index, message in enumerate(messages):
         if role is not None and message.role != role:
             continue
         for place, block in enumerate(message.content):
-            if isinstance(block, kinds):
+            if type(block) in wanted:
                 yield f"messages.{index}.content.{place}", block
-            if isinstance(block, holders):
-                yield from _inside(f"messages.{index}.content.{place}", block, kinds)
+            for step, part in parts_of(block) if inside else ():
+                if type(part) in wanted:
+                    yield f"messages.{index}.content.{place}{step}", part
 
 
-def _inside(path: str, block: Wire, kinds: tuple[type[Wire], ...]) -> Iterator[tuple[str, Wire]]:
+def parts_of(block: Wire) -> Iterable[tuple[str, Wire]]:
+    """The blocks inside `block`, at any depth, with the steps of their paths from there on."""
+    return _parts_of(block) if type(block) in HOLDERS else ()
+
+
+def _parts_of(block: Wire) -> Iterator[tuple[str, Wire]]:
     content: Sequence[Wire] = ()
+    steps = ""
     if isinstance(block, (ToolResultBlock, SearchResultBlock)):
-        content, path = block.content, f"{path}.{block.type}.content"
+        content, steps = block.content, f".{block.type}.content"
     elif isinstance(block, DocumentBlock) and isinstance(block.source, ContentSource):
-        content, path = block.source.content, f"{path}.document.source.content.content"
+        content, steps = block.source.content, ".document.source.content.content"
     for place, part in enumerate(content):
-        if isinstance(part, kinds):
-            yield f"{path}.{place}", part
-        yield from _inside(f"{path}.{place}", part, kinds)
+        yield f"{steps}.{place}", part
+        yield from ((f"{steps}.{place}{more}", inner) for more, inner in parts_of(part))

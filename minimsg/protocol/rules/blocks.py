@@ -6,6 +6,7 @@ blocks, and the change list of version 2026-10-21.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from minimsg.errors import InvalidRequest
@@ -74,15 +75,14 @@ def users_send_no_citations(request: PromptRequest, dialect: Dialect) -> None:
 def text_is_there(request: PromptRequest, dialect: Dialect) -> None:
     """A mark on nothing is the more telling fault, so it is looked for first."""
     system = [(f"system.{n}", block) for n, block in enumerate(request.system)]
-    texts = [*system, *blocks_of(request.messages, TextBlock, inside=True)]
-    for path, block in texts:
-        if not block.text and block.cache_control:
+    texts = chain(system, blocks_of(request.messages, TextBlock, inside=True))
+    empty = [(path, block) for path, block in texts if not block.text]
+    for path, block in empty:
+        if block.cache_control:
             why = "cache_control cannot be set for empty text blocks"
             raise InvalidRequest(f"{path}.text", why)
-    for path, block in texts:
-        if not block.text:
-            why = "text content blocks must be non-empty"
-            raise InvalidRequest(path.partition(".")[0], why)
+    for path, _ in empty:
+        raise InvalidRequest(path.partition(".")[0], "text content blocks must be non-empty")
 
 
 def text_is_visible(request: PromptRequest, dialect: Dialect) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.content import RedactedThinkingBlock, TextBlock, ThinkingBlock
-from minimsg.protocol.turns import blocks_of
+from minimsg.protocol.turns import blocks_of, parts_of
 from minimsg.protocol.wire import CacheControl, CacheMark
 
 if TYPE_CHECKING:
@@ -73,9 +73,14 @@ def _marks(request: PromptRequest) -> Iterator[tuple[str, CacheControl]]:
     for index, text in enumerate(request.system):
         if text.cache_control:
             yield f"system.{index}.cache_control", text.cache_control
-    for path, block in blocks_of(request.messages, CacheMark, inside=True):
-        if block.cache_control:
-            yield f"{path}.cache_control", block.cache_control
+    for index, message in enumerate(request.messages):
+        for place, block in enumerate(message.content):
+            path = f"messages.{index}.content.{place}"
+            if block.cache_control:
+                yield f"{path}.cache_control", block.cache_control
+            for steps, part in parts_of(block):
+                if isinstance(part, CacheMark) and part.cache_control:
+                    yield f"{path}{steps}.cache_control", part.cache_control
 
 
 def _mark_of_last_block(request: PromptRequest) -> CacheControl | None:

@@ -10,7 +10,7 @@ Source: Messages API reference, tool use; public error reports.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, get_args
 
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.content import ToolResultBlock, ToolUseBlock
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from minimsg.protocol.turns import Placed, Turn
 
 
+CLIENT_KINDS: Final = frozenset({ToolUseBlock, ToolResultBlock})
+SERVER_KINDS: Final = frozenset({*get_args(ServerUse), *get_args(ServerResult)})
+
+
 def ids_are_unique(request: PromptRequest, dialect: Dialect) -> None:
     seen: set[str] = set()
     for path, block in blocks_of(
@@ -39,14 +43,20 @@ def ids_are_unique(request: PromptRequest, dialect: Dialect) -> None:
 
 
 def calls_and_results_match(request: PromptRequest, dialect: Dialect) -> None:
-    turns = turns_of(request.messages, skip="system")
+    if not _has(request, CLIENT_KINDS):
+        return
     previous: Turn | None = None
-    for turn in [*turns, None]:
+    for turn in [*turns_of(request.messages, skip="system"), None]:
         calls = _calls(previous)
         if turn is not None:
             _results_have_calls(turn, calls)
         _calls_have_results(calls, turn, dialect)
         previous = turn
+
+
+def _has(request: PromptRequest, kinds: frozenset[type]) -> bool:
+    """Whether there is anything to match."""
+    return any(type(block) in kinds for each in request.messages for block in each.content)
 
 
 def _calls(turn: Turn | None) -> dict[str, Placed]:
@@ -103,6 +113,8 @@ def _answered(turn: Turn, dialect: Dialect) -> set[str]:
 
 def server_calls_and_results_match(request: PromptRequest, dialect: Dialect) -> None:
     """A paused turn is sent back as the last one, or before results of client tools only."""
+    if not _has(request, SERVER_KINDS):
+        return
     pending: dict[str, ServerUse] = {}
     for turn in turns_of(request.messages, skip="system"):
         for placed in turn.blocks:
