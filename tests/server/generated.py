@@ -18,15 +18,18 @@ from pydantic import JsonValue
 from minimsg.protocol.request import CountTokensRequest
 
 from .generated_blocks import (
+    BROWSER,
     DOCUMENTS,
     EDITS,
     FOREIGN_BLOCKS,
     INPUTS,
     LONG_TEXTS,
     MAYBE,
+    SCHEMAS,
     SEARCH_RESULTS,
     SELDOM,
     SOME_TEXT,
+    TEMPLATE_VARIABLES,
     TEXT_BLOCKS,
     TEXTS,
     THOUGHTS,
@@ -43,10 +46,14 @@ _FIELDS: Final = optional(
     system=st.one_of(TEXTS, some(TEXT_BLOCKS, at_least=1, at_most=3)),
     output_config=st.just({"effort": "low"}),
     speed=st.just("standard"),
+    chat_template_kwargs=TEMPLATE_VARIABLES,
+    metadata=st.just({"user_id": "somebody"}),
+    service_tier=st.just("auto"),
+    seed=st.just(7),
 )
 _MAYBE_TEXT: Final = some(TEXT_BLOCKS, at_most=1)
 _RESULT_CONTENT: Final = st.one_of(
-    LONG_TEXTS, TEXTS, st.just(""), some(TEXT_BLOCKS, DOCUMENTS, SEARCH_RESULTS)
+    LONG_TEXTS, TEXTS, st.just(""), some(TEXT_BLOCKS, DOCUMENTS, SEARCH_RESULTS, BROWSER)
 )
 _RESULT_FIELDS: Final = optional(content=_RESULT_CONTENT, is_error=MAYBE)
 _PREFIXES: Final = TEXTS.map(str.rstrip).filter(bool)
@@ -54,7 +61,13 @@ _CHOICES: Final[st.SearchStrategy[JsonValue]] = st.sampled_from(
     [{"type": "auto"}, {"type": "auto", "disable_parallel_tool_use": True}, {"type": "none"}, None]
 )
 _THINKING: Final[st.SearchStrategy[JsonValue]] = st.sampled_from(
-    [None, {"type": "disabled"}, {"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1024}]
+    [
+        None,
+        {"type": "disabled"},
+        {"type": "adaptive"},
+        {"type": "enabled", "budget_tokens": 1024},
+        {"type": "between_tools"},
+    ]
 )
 
 
@@ -135,8 +148,8 @@ class Writer:
         self.say("assistant", [*self._draw(THOUGHTS), *self._draw(SOME_TEXT)])
 
     def note(self) -> None:
-        """Maybe a system turn, which may bring a tool or be gone with the next user turn."""
-        kinds = ["", "", "", "text", "effort", "clear", *["tool"] * 3]
+        """Maybe a system turn, which may change the tools or be gone with the next user turn."""
+        kinds = ["", "", "", "text", "effort", "clear", "add", "add", "define", "remove"]
         if not (kind := self._draw(st.sampled_from(kinds))):
             return
         message: Json = {"role": "system", "content": self._draw(SOME_TEXT)}
@@ -145,11 +158,19 @@ class Writer:
                 message["output_config"] = {"effort": "low"}
             case "clear":
                 message["clear_at"] = "next_user_message"
-            case "tool" if self._deferred:
-                name = self._draw(st.sampled_from(self._deferred))
-                tool: JsonValue = {"type": "tool_reference", "name": name}
-                message["content"] = [{"type": "tool_addition", "tool": tool}]
+            case "add" if self._deferred:
+                message["content"] = [self._change("tool_addition", self._deferred)]
+            case "remove" if self._names:
+                message["content"] = [self._change("tool_removal", self._names)]
+            case "define":
+                tool: Json = {"name": "added", "input_schema": self._draw(SCHEMAS)}
+                added: Json = {"type": "tool_definition", "definition": tool}
+                message["content"] = [{"type": "tool_addition", "tool": added}]
         self.messages.append(message)
+
+    def _change(self, type: str, names: Sequence[str]) -> Json:
+        name = self._draw(st.sampled_from(names))
+        return {"type": type, "tool": {"type": "tool_reference", "name": name}}
 
     def _loop(self) -> None:
         """The assistant calls tools; the user brings what came of it, in any order."""

@@ -8,12 +8,12 @@ Strategies are made once: to make one costs more than to draw from it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Final
 
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from .foreign_blocks import FOREIGN
 from .running import Json
 
 Strategy = st.SearchStrategy[JsonValue]
@@ -77,6 +77,13 @@ SEARCH_RESULTS: Final[Strategy] = st.fixed_dictionaries(
 )
 USER_BLOCKS: Final = some(TEXT_BLOCKS, DOCUMENTS, SEARCH_RESULTS, at_least=1, at_most=3)
 SOME_TEXT: Final = some(TEXT_BLOCKS, at_least=1)
+
+BROWSER: Final[Strategy] = TEXTS.map(
+    lambda text: {
+        "type": "browser_state",
+        "tabs": [{"tab_id": "1", "title": text, "url": "about:blank"}],
+    }
+)
 
 _THINKING: Final[Strategy] = TEXTS.map(
     lambda text: {"type": "thinking", "thinking": text, "signature": "signed"}
@@ -168,34 +175,5 @@ EDITS: Final[Strategy] = st.one_of(
     st.tuples(_CLEAR_THINKING, _CLEAR_TOOL_USES),
 ).map(lambda edits: {"edits": [*edits]})
 
-_SEARCH: Final[Sequence[JsonValue]] = [
-    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
-    {
-        "type": "web_search_tool_result",
-        "tool_use_id": "srvtoolu_1",
-        "content": [
-            {
-                "type": "web_search_result",
-                "url": "https://example.com/",
-                "title": "Cats",
-                "encrypted_content": "b3BhcXVl",
-            }
-        ],
-    },
-]
-_CONNECTED: Final[Sequence[JsonValue]] = [
-    {
-        "type": "mcp_tool_use",
-        "id": "mcptoolu_1",
-        "name": "echo",
-        "server_name": "example",
-        "input": {"text": "hello"},
-    },
-    {
-        "type": "mcp_tool_result",
-        "tool_use_id": "mcptoolu_1",
-        "is_error": False,
-        "content": [{"type": "text", "text": "hello"}],
-    },
-]
-FOREIGN_BLOCKS: Final = st.sampled_from([_SEARCH, _CONNECTED, []])
+FOREIGN_BLOCKS: Final = st.sampled_from(FOREIGN)
+TEMPLATE_VARIABLES: Final = optional(enable_thinking=MAYBE, reasoning_effort=st.just("low"))
