@@ -54,19 +54,17 @@ def asked(title: str, model: str = "thinker", /, **fields: JsonValue) -> Json:
 
 
 @pytest.fixture
-def serve(start: Start, tmp_path: Path) -> Callable[..., Any]:
+def serve(start: Start, tmp_path: Path) -> Start:
     """Starts a model that thinks, with a data folder of its own."""
 
     async def serve_one(name: str = "thinker", **settings: Any) -> Running:
-        config = ServerConfig(**{"data_dir": tmp_path, **settings})
-        running: Running = await start(name, config=config)
-        return running
+        return await start(name, config=ServerConfig(**{"data_dir": tmp_path, **settings}))
 
     return serve_one
 
 
 @pytest.fixture
-async def thinker(serve: Callable[..., Any]) -> Running:
+async def thinker(serve: Start) -> Running:
     return await serve()
 
 
@@ -190,13 +188,13 @@ class TestWhatIsShown:
 
 
 class TestAPromptThatOpensThinking:
-    async def test_the_reply_begins_with_thinking(self, serve: Callable[..., Any]) -> None:
+    async def test_the_reply_begins_with_thinking(self, serve: Start) -> None:
         running = await serve("opened")
         message = await answer(running, asked("plan", "opened", thinking=ENABLED))
         assert shown(message) == [("thinking", "plan it"), ("text", "Hello")]
         assert thinking_tokens(message) == 7
 
-    async def test_the_closing_tag_is_in_no_text(self, serve: Callable[..., Any]) -> None:
+    async def test_the_closing_tag_is_in_no_text(self, serve: Start) -> None:
         running = await serve("opened")
         body = asked("end of thinking only", "opened", thinking=ENABLED, tools=[TOOL])
         assert shown(await answer(running, body)) == [("thinking", "plan"), ("tool_use", "now")]
@@ -213,7 +211,7 @@ class TestWhoCan:
         assert found.thinking.types.adaptive.supported
         assert found.effort.high.supported
 
-    async def test_strict_lets_it_think(self, serve: Callable[..., Any]) -> None:
+    async def test_strict_lets_it_think(self, serve: Start) -> None:
         running = await serve(profile="strict")
         async with sdk(running) as client:
             for thinking in (ENABLED, ADAPTIVE):
@@ -276,7 +274,7 @@ async def prompt_tokens(running: Running, body: Json) -> int:
 
 
 class TestSignatures:
-    async def test_a_block_is_taken_back_as_it_was_sent(self, serve: Callable[..., Any]) -> None:
+    async def test_a_block_is_taken_back_as_it_was_sent(self, serve: Start) -> None:
         for profile in ("compat", "strict"):
             running = await serve(profile=profile)
             running.session.headers["anthropic-version"] = "2023-06-01"
@@ -305,7 +303,7 @@ class TestSignatures:
     )
     @pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/count_tokens"])
     async def test_strict_refuses_what_is_not_ours_or_was_altered(
-        self, serve: Callable[..., Any], change: Change, path: str
+        self, serve: Start, change: Change, path: str
     ) -> None:
         running = await serve(profile="strict")
         running.session.headers["anthropic-version"] = "2023-06-01"
@@ -328,7 +326,7 @@ class TestSignatures:
         assert await prompt_tokens(thinker, body) == tokens
 
     async def test_another_tenant_cannot_use_it(
-        self, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+        self, serve: Start, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("MINIMSG_API_KEYS", "alice=a,bob=b")
         running = await serve(profile="strict")
@@ -338,7 +336,7 @@ class TestSignatures:
         running.session.headers["x-api-key"] = "b"
         await running.post(body, status=400)
 
-    async def test_it_outlives_the_server(self, serve: Callable[..., Any], tmp_path: Path) -> None:
+    async def test_it_outlives_the_server(self, serve: Start, tmp_path: Path) -> None:
         first = await serve(profile="strict")
         first.session.headers["anthropic-version"] = "2023-06-01"
         body = await replayed(first, "plan", unchanged)
@@ -347,7 +345,7 @@ class TestSignatures:
         await second.post(body)
         assert (tmp_path / KEY_FILE).exists()
 
-    async def test_a_big_body_is_checked_in_its_process(self, serve: Callable[..., Any]) -> None:
+    async def test_a_big_body_is_checked_in_its_process(self, serve: Start) -> None:
         running = await serve(profile="strict")
         running.session.headers["anthropic-version"] = "2023-06-01"
         padding = "x" * LIMITS.inline_body_bytes
@@ -418,9 +416,7 @@ class TestRemembering:
     @pytest.mark.parametrize(
         ("settings", "fields"), [({"no_remember_thinking": True}, {}), ({}, {"seed": 3})]
     )
-    async def test_it_can_be_switched_off(
-        self, serve: Callable[..., Any], settings: Any, fields: Any
-    ) -> None:
+    async def test_it_can_be_switched_off(self, serve: Start, settings: Any, fields: Any) -> None:
         running = await serve(**settings)
         body = await replayed(running, "plan", dropped) | fields
         whole = await replayed(running, "plan", unchanged)
@@ -432,7 +428,7 @@ class TestRemembering:
         await replayed(thinker, "plan", dropped, seed=3)
         assert not thinker.server.memory.of("local")
 
-    async def test_strict_remembers_nothing(self, serve: Callable[..., Any]) -> None:
+    async def test_strict_remembers_nothing(self, serve: Start) -> None:
         running = await serve(profile="strict")
         running.session.headers["anthropic-version"] = "2023-06-01"
         await replayed(running, "plan", dropped)
@@ -448,7 +444,7 @@ class TestRemembering:
         assert usage["input_tokens"] == tokens
 
     async def test_a_tenant_has_a_memory_of_its_own(
-        self, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+        self, serve: Start, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("MINIMSG_API_KEYS", "alice=a,bob=b")
         running = await serve()
