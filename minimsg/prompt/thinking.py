@@ -2,7 +2,8 @@
 
 | `thinking` | thinks | at most |
 | --- | --- | --- |
-| absent, `disabled` | no, unless the model cannot do otherwise; then nothing of it is shown | |
+| absent, `disabled` | no; a model that cannot do otherwise thinks, and nothing of it is shown | \
+the budget of `low` |
 | `enabled` | yes | `budget_tokens` |
 | `adaptive` | yes | the budget of the effort |
 | `between_tools` | after the results of tools | the budget of the effort |
@@ -50,7 +51,6 @@ ANSWER_SHARE: Final = 0.25  # of max_tokens, which also counts what is thought
 class ThinkingPlan:
     """What becomes of the thinking of one reply."""
 
-    is_on: bool  # what the template is told
     display: Display
     budget_tokens: int | None = None  # None: `max_tokens` is the only bound
 
@@ -87,15 +87,14 @@ def is_thinking_on(request: PromptRequest, form: ThinkingForm | None) -> bool:
 
 
 def plan_thinking(
-    request: MessagesRequest, form: ThinkingForm | None, max_tokens: int
+    request: MessagesRequest, form: ThinkingForm | None, max_tokens: int, *, is_open: bool = False
 ) -> ThinkingPlan:
-    """What becomes of the thinking of the reply to `request`."""
-    if not is_thinking_on(request, form):
-        return ThinkingPlan(is_on=False, display="none")
-    if isinstance(request.thinking, DisabledThinking):
-        return ThinkingPlan(is_on=True, display="none")
+    """What becomes of the thinking of the reply to `request`; `is_open`: its prompt begins it."""
+    is_on = is_thinking_on(request, form)
+    if not is_on or isinstance(request.thinking, DisabledThinking):
+        return ThinkingPlan("none", _share(BUDGETS["low"], max_tokens) if is_open else None)
     is_omitted = getattr(request.thinking, "display", None) == "omitted"
-    return ThinkingPlan(True, "omitted" if is_omitted else "shown", _budget(request, max_tokens))
+    return ThinkingPlan("omitted" if is_omitted else "shown", _budget(request, max_tokens))
 
 
 def effort_of(request: PromptRequest) -> Effort:
@@ -114,7 +113,11 @@ def heeds_effort(request: PromptRequest) -> bool:
 def _budget(request: PromptRequest, max_tokens: int) -> int | None:
     if isinstance(request.thinking, EnabledThinking):
         return request.thinking.budget_tokens
-    budget = BUDGETS[effort_of(request)] if heeds_effort(request) else None
+    return _share(BUDGETS[effort_of(request)], max_tokens) if heeds_effort(request) else None
+
+
+def _share(budget: int | None, max_tokens: int) -> int | None:
+    """A budget that leaves room for an answer."""
     return None if budget is None else min(budget, int(max_tokens * (1 - ANSWER_SHARE)))
 
 

@@ -51,9 +51,9 @@ def request_of(**body: Any) -> MessagesRequest:
     )
 
 
-def plan(form: ThinkingForm | None, **body: Any) -> ThinkingPlan:
+def plan(form: ThinkingForm | None, is_open: bool = False, /, **body: Any) -> ThinkingPlan:
     request = request_of(**body)
-    return plan_thinking(request, form, request.max_tokens or 0)
+    return plan_thinking(request, form, request.max_tokens or 0, is_open=is_open)
 
 
 FORM = ThinkingForm("enable_thinking")
@@ -159,15 +159,15 @@ class TestWhatIsAsked:
     @pytest.mark.parametrize(
         ("thinking", "expected"),
         [
-            (None, ThinkingPlan(False, "none")),
-            (OFF, ThinkingPlan(False, "none")),
-            (ENABLED, ThinkingPlan(True, "shown", 2000)),
-            ({**ENABLED, "display": "omitted"}, ThinkingPlan(True, "omitted", 2000)),
-            ({**ENABLED, "display": "summarized"}, ThinkingPlan(True, "shown", 2000)),
-            ({**ENABLED, "display": "updates"}, ThinkingPlan(True, "shown", 2000)),
-            (ADAPTIVE, ThinkingPlan(True, "shown", 16_384)),
-            ({**ADAPTIVE, "display": "omitted"}, ThinkingPlan(True, "omitted", 16_384)),
-            (BETWEEN, ThinkingPlan(False, "none")),
+            (None, ThinkingPlan("none")),
+            (OFF, ThinkingPlan("none")),
+            (ENABLED, ThinkingPlan("shown", 2000)),
+            ({**ENABLED, "display": "omitted"}, ThinkingPlan("omitted", 2000)),
+            ({**ENABLED, "display": "summarized"}, ThinkingPlan("shown", 2000)),
+            ({**ENABLED, "display": "updates"}, ThinkingPlan("shown", 2000)),
+            (ADAPTIVE, ThinkingPlan("shown", 16_384)),
+            ({**ADAPTIVE, "display": "omitted"}, ThinkingPlan("omitted", 16_384)),
+            (BETWEEN, ThinkingPlan("none")),
         ],
     )
     def test_every_form(self, thinking: object, expected: ThinkingPlan) -> None:
@@ -175,7 +175,7 @@ class TestWhatIsAsked:
 
     @pytest.mark.parametrize("thinking", [None, OFF, ENABLED, ADAPTIVE, BETWEEN])
     def test_a_model_that_cannot_think_does_not(self, thinking: object) -> None:
-        assert plan(None, thinking=thinking) == ThinkingPlan(False, "none")
+        assert plan(None, thinking=thinking) == ThinkingPlan("none")
 
     @pytest.mark.parametrize(
         ("effort", "budget"),
@@ -183,12 +183,17 @@ class TestWhatIsAsked:
     )
     def test_an_effort_is_a_budget(self, effort: str, budget: int | None) -> None:
         assert plan(FORM, thinking=ADAPTIVE, output_config={"effort": effort}) == ThinkingPlan(
-            True, "shown", budget
+            "shown", budget
         )
 
     def test_a_budget_of_our_own_leaves_room_for_the_answer(self) -> None:
         assert plan(FORM, thinking=ADAPTIVE, max_tokens=1_000).budget_tokens == 750
         assert plan(FORM, thinking=ENABLED, max_tokens=1_000).budget_tokens == 2_000
+
+    @pytest.mark.parametrize("thinking", [None, OFF])
+    def test_a_model_that_thinks_anyway_is_made_to_answer(self, thinking: object) -> None:
+        assert plan(FORM, True, thinking=thinking) == ThinkingPlan("none", 1_024)
+        assert plan(FORM, True, thinking=thinking, max_tokens=100).budget_tokens == 75
 
     def test_the_last_system_turn_with_an_effort_decides(self) -> None:
         turns = [
@@ -203,23 +208,26 @@ class TestWhatIsAsked:
     def test_between_tools_is_after_results(self) -> None:
         late = {"role": "system", "content": "Be brief."}
         loop = {"thinking": BETWEEN, "messages": [ASK, CALL, RESULT], "tools": [TOOL]}
-        assert plan(FORM, **loop) == ThinkingPlan(True, "shown", 16_384)
-        assert plan(FORM, **loop | {"messages": [ASK, CALL, RESULT, late]}).is_on
-        assert not plan(FORM, **loop | {"messages": [ASK, CALL, RESULT, CALL, ASK]}).is_on
+        assert plan(FORM, **loop) == ThinkingPlan("shown", 16_384)
+        for turns, is_due in [
+            ([ASK, CALL, RESULT], True),
+            ([ASK, CALL, RESULT, late], True),
+            ([ASK, CALL, RESULT, CALL, ASK], False),
+        ]:
+            assert is_thinking_on(request_of(**loop | {"messages": turns}), FORM) == is_due
 
 
 class TestTemplateVariables:
     def test_a_variable_asks_for_thinking_by_itself(self) -> None:
-        assert plan(FORM, chat_template_kwargs={"enable_thinking": True}) == ThinkingPlan(
-            True, "shown"
-        )
+        assert plan(FORM, chat_template_kwargs={"enable_thinking": True}) == ThinkingPlan("shown")
 
     def test_a_variable_goes_before_the_field(self) -> None:
         off = {"enable_thinking": False}
-        assert not plan(FORM, thinking=ENABLED, chat_template_kwargs=off).is_on
+        assert not is_thinking_on(request_of(thinking=ENABLED, chat_template_kwargs=off), FORM)
         on = {"enable_thinking": True}
-        hidden = ThinkingPlan(True, "none")
-        assert plan(FORM, thinking=OFF, chat_template_kwargs=on) == hidden
+        asked = {"thinking": OFF, "chat_template_kwargs": on}
+        assert is_thinking_on(request_of(**asked), FORM)
+        assert plan(FORM, **asked) == ThinkingPlan("none")
 
     def test_another_models_variable_changes_nothing(self) -> None:
         request = request_of(chat_template_kwargs={"thinking": True})
