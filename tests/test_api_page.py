@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from minimsg.prompt.thinking import BUDGETS
 from minimsg.protocol.betas import KNOWN
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.gates import FIELDS
@@ -24,3 +25,8 @@ def test_the_extensions_are_those_that_strict_does_not_know() -> None:
     documented = {name for name in first_column("extensions") if name != "minimsg-ignored"}
     closed = {field for field, is_open in FIELDS.items() if not is_open(ALL_THAT_STRICT_KNOWS)}
     assert documented == closed
+
+
+def test_the_budgets_of_efforts_are_those_that_are_kept() -> None:
+    for effort, budget in BUDGETS.items():
+        assert (f"`{effort}` {budget:,}" if budget else f"`{effort}` has none") in PAGE
