@@ -6,14 +6,16 @@ a client reads the words, what that client looks for.
 
 from __future__ import annotations
 
+import traceback
 from typing import Final
 
 import pytest
 
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.dialect import NEW, OLD, Dialect, Profile, Version
+from minimsg.protocol.gates import FIELDS, KINDS
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest, PromptRequest
-from minimsg.protocol.rules import unheeded
+from minimsg.protocol.rules import PROMPT_RULES, REPLY_RULES, unheeded
 from minimsg.protocol.validation import validate
 
 from .rows import (
@@ -21,6 +23,7 @@ from .rows import (
     caching,
     context,
     documents,
+    gates,
     output,
     pairs,
     reply,
@@ -56,6 +59,7 @@ SUBJECTS: Final[list[tuple[Row, ...]]] = [
     output.ROWS,
     context.ROWS,
     services.ROWS,
+    gates.ROWS,
     reply.ROWS,
 ]
 ROWS: Final = [row for rows in SUBJECTS for row in rows]
@@ -75,6 +79,7 @@ def dialect(row: Row, profile: Profile = "compat", version: Version = OLD) -> Di
         frozenset(row.betas),
         lacking=frozenset(row.lacking),
         without=frozenset(row.without),
+        drops_server_tools=row.drops,
     )
 
 
@@ -85,6 +90,33 @@ def answer(kind: type[PromptRequest], body: Json, dialect: Dialect) -> tuple[str
     except InvalidRequest as error:
         return error.message, error.error_code
     return OK, None
+
+
+def breaker(row: Row, profile: Profile, version: Version) -> str:
+    """The name of the rule that refuses `row`, if one does."""
+    way = dialect(row, profile, version)
+    try:
+        validate(MessagesRequest, {**BASE, "max_tokens": 8, **row.fields}, way).request.check(way)
+    except InvalidRequest as error:
+        frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+        return next((name for name in frames if name in RULES), "")
+    return ""
+
+
+RULES: Final = {rule.__name__ for rule in (*PROMPT_RULES, *REPLY_RULES)}
+
+
+def test_every_rule_has_a_row_that_breaks_it() -> None:
+    assert {breaker(row, *way) for row in ROWS for way in DIALECTS} >= RULES
+
+
+def test_every_gate_has_a_row_that_finds_it_closed() -> None:
+    verdicts = {row.verdict(*way) for row in ROWS for way in DIALECTS}
+    for field in FIELDS.keys() - {"bill"}:  # of count_tokens alone
+        step = field.replace("messages.*", "messages.1").replace("<type>", "enabled")
+        assert f"{step}: Extra inputs are not permitted" in verdicts
+    refused = {verdict.split("'")[1] for verdict in verdicts if ": Input tag '" in verdict}
+    assert refused >= {kind for _, kinds in KINDS.values() for kind in kinds}
 
 
 def test_the_table_is_long_and_no_row_is_there_twice() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 from urllib.parse import unquote
 
 from pydantic import JsonValue
@@ -116,14 +116,14 @@ def _dict(value: JsonValue) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _is_number(value: JsonValue) -> bool:
+def _is_number(value: JsonValue) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 IS_TYPE: Final[dict[JsonValue, Callable[[JsonValue], bool]]] = {
     "array": lambda value: isinstance(value, list),
     "boolean": lambda value: isinstance(value, bool),
-    "integer": lambda value: isinstance(value, (int, float)) and float(value).is_integer(),
+    "integer": lambda value: _is_number(value) and value % 1 == 0,
     "null": lambda value: value is None,
     "number": _is_number,
     "object": lambda value: isinstance(value, dict),

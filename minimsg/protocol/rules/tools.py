@@ -7,7 +7,7 @@ What a schema must be is in `schemas.py`, tools that come and go in messages are
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from typing_extensions import TypeIs
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from minimsg.protocol.dialect import Dialect
     from minimsg.protocol.request import PromptRequest
     from minimsg.protocol.tools import Tool
+
+
+NO_TOOLS: Final = "tool_choice may only be specified while providing tools."
 
 
 def names_are_unique(request: PromptRequest, dialect: Dialect) -> None:
@@ -90,15 +93,17 @@ def strict_tools_are_supported(request: PromptRequest, dialect: Dialect) -> None
 
 def a_choice_has_tools(request: PromptRequest, dialect: Dialect) -> None:
     if request.tool_choice and not request.tools:
-        raise InvalidRequest("", "tool_choice may only be specified while providing tools.")
+        raise InvalidRequest("", NO_TOOLS)
 
 
 def the_chosen_tool_exists(request: PromptRequest, dialect: Dialect) -> None:
+    """A tool that is left out cannot be chosen."""
     choice = request.tool_choice
-    if isinstance(choice, NamedChoice):
-        names = {name_of(tool) for tool in request.tools if not is_foreign(tool)}
-        if choice.name not in names:
-            raise InvalidRequest("", f"Tool '{choice.name}' not found in provided tools")
+    names = {name_of(tool) for tool in request.tools if not is_foreign(tool)}
+    if isinstance(choice, AnyChoice) and not names:
+        raise InvalidRequest("", NO_TOOLS)
+    if isinstance(choice, NamedChoice) and choice.name not in names:
+        raise InvalidRequest("", f"Tool '{choice.name}' not found in provided tools")
 
 
 def a_choice_can_be_forced(request: PromptRequest, dialect: Dialect) -> None:

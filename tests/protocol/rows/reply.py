@@ -204,4 +204,5 @@ COUNTED: Final[tuple[tuple[str, Json, bool], ...]] = (
     ("inference_geo", {"inference_geo": "us"}, False),
     ("container", {"container": "c"}, False),
     ("diagnostics", {"diagnostics": {}}, False),
+    ("fallbacks", {"fallbacks": "default"}, False),
 )

@@ -50,6 +50,23 @@ ROWS: Final = (
     ),
     Row("a container", {"container": "c1"}, "container: containers are run by the hosted API only"),
     Row(
+        "MCP servers that are left out",
+        {"mcp_servers": [{"type": "url", "name": "s", "url": "https://x.example"}]},
+        compat=OK,
+        strict="mcp_servers: MCP servers are called by the hosted API only",
+        betas=MCP,
+        drops=True,
+        unheeded=("mcp_servers",),
+    ),
+    Row(
+        "a container that is left out",
+        {"container": "c1"},
+        compat=OK,
+        strict="container: containers are run by the hosted API only",
+        drops=True,
+        unheeded=("container",),
+    ),
+    Row(
         "a container with skills",
         {"container": {"skills": [{"type": "anthropic", "skill_id": "xlsx"}]}},
         "container: containers are run by the hosted API only",

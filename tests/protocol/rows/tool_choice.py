@@ -16,6 +16,11 @@ ANY: Final[Json] = {"type": "any"}
 
 NAMED: Final[Json] = {"type": "tool", "name": "f"}
 
+SEARCH: Final[Json] = {"type": "web_search_20250305", "name": "web_search"}
+HOSTED: Final = (
+    "tools.0: tools of type 'web_search_20250305' are known to the hosted API only; leave it out"
+)
+
 ROWS: Final = (
     Row("the model chooses", {"tools": [tool()], "tool_choice": {"type": "auto"}}, OK),
     Row(
@@ -37,6 +42,20 @@ ROWS: Final = (
         "a tool that is not there is forced",
         {"tools": [tool()], "tool_choice": {"type": "tool", "name": "g"}},
         "Tool 'g' not found in provided tools",
+    ),
+    Row(
+        "a tool that is left out is forced",
+        {"tools": [SEARCH, tool()], "tool_choice": {"type": "tool", "name": "web_search"}},
+        compat="Tool 'web_search' not found in provided tools",
+        strict=HOSTED,
+        drops=True,
+    ),
+    Row(
+        "some tool is forced of those that are left out",
+        {"tools": [SEARCH], "tool_choice": ANY},
+        compat="tool_choice may only be specified while providing tools.",
+        strict=HOSTED,
+        drops=True,
     ),
     Row(
         "a choice without tools",

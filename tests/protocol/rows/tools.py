@@ -190,6 +190,20 @@ ROWS: Final = (
         betas=("mcp-client-2025-11-20",),
     ),
     Row(
+        "a search of the web that is left out",
+        {"tools": [SEARCH], "tool_choice": {"type": "auto"}},
+        compat=OK,
+        strict=hosted(0, "web_search_20250305"),
+        drops=True,
+    ),
+    Row(
+        "a toolset that is left out",
+        {"tools": [tool(), {"type": "computer_toolset_20260801"}]},
+        compat=OK,
+        strict=hosted(1, "computer_toolset_20260801"),
+        drops=True,
+    ),
+    Row(
         "domains are allowed or blocked",
         {"tools": [{**SEARCH, "allowed_domains": ["a"], "blocked_domains": ["b"]}]},
         "tools.0.web_search_20250305: only one of allowed_domains and blocked_domains can be given",
