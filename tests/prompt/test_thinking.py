@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 
 from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.encode import encode_pieces
 from minimsg.prompt.probe_thinking import ThinkingForm
+from minimsg.prompt.render import render
+from minimsg.prompt.replay import Thought, put_back
 from minimsg.prompt.thinking import ThinkingPlan, is_thinking_on, plan_thinking
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import MessagesRequest
+from minimsg.protocol.turns import turns_of
 
 from .conftest import CHATML, OpenModel, prompt_of, shown
 
@@ -132,6 +136,44 @@ class TestPublishedPrompts:
         prompt = prompt_of(chat, messages=[ASK, CALL, RESULT], tools=[TOOL], thinking=ENABLED)
         assert "<think>\nLook first.\n</think>\n\n<tool_call>" in shown(chat, prompt)
         assert chat.tokenizer.control["<think>"] in prompt.ids
+
+
+def ids_of(chat: ChatModel, text: str) -> list[int]:
+    """`text` as a model writes it, its tags as tokens."""
+    assert chat.template is not None
+    marks = chat.template.marks
+    return encode_pieces(marks.split(marks.mark(text)), chat.tokenizer)
+
+
+WRITTEN = {
+    "Qwen-Qwen3-0.6B": (
+        "<think>\nLook first.\n</think>\n\n"
+        '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
+    ),
+    "Qwen3.5-4B": (
+        "Look first.\n</think>\n\n<tool_call>\n<function=now>\n</function>\n</tool_call>"
+    ),
+}
+
+
+@pytest.mark.parametrize("is_dropped", [False, True])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_next_prompt_begins_with_what_the_model_wrote(
+    open_published: OpenModel, name: str, is_dropped: bool
+) -> None:
+    chat = open_published(name)
+    fields: dict[str, Any] = {"tools": [TOOL], "thinking": ADAPTIVE}
+    first = prompt_of(chat, messages=[ASK], **fields)
+    written = [*first.ids, *ids_of(chat, WRITTEN[name])]
+    call = {**CALL, "content": CALL["content"][1:]} if is_dropped else CALL
+    request = request_of(messages=[ASK, call, RESULT], **fields)
+    turns = turns_of(request.messages)
+    digest = put_back([], turns[:2], {}).digest
+    remembered = {digest: [Thought(0, "Look first.")]}
+    prompt = render(request, chat, remembered=remembered)
+    assert prompt.ids[: len(written)] == written
+    assert prompt.replay is not None
+    assert prompt.replay.recalled == ([digest] if is_dropped else [])
 
 
 class TestOpenThinking:

@@ -47,6 +47,14 @@ WRITERS["opened"] = lambda folder: write_scripted(
     template=OPENING,
 )
 
+# As long as the beginning of the tape, which then goes on with its answer.
+SWITCH = "{% if enable_thinking is false %}{{ '<think>\n\n</think>\n\n' }}{% endif %}"
+WRITERS["switched"] = lambda folder: write_scripted(
+    folder,
+    ["<think>hmmm</think>Hello"],
+    template=THINKING_CHATML.replace("{% endif %}", SWITCH + "{% endif %}"),
+)
+
 
 def asked(title: str, model: str = "thinker", /, **fields: JsonValue) -> Json:
     """The body that the model answers with the tape of this title."""
@@ -200,6 +208,22 @@ class TestAPromptThatOpensThinking:
         assert shown(await answer(running, body)) == [("thinking", "plan"), ("tool_use", "now")]
         body = asked("end of thinking only", "opened", tools=[TOOL])
         assert shown(await answer(running, body)) == [("tool_use", "now")]
+
+
+class TestASwitch:
+    async def test_both_routes_are_told_alike(self, serve: Start) -> None:
+        running = await serve("switched")
+        tokens = {}
+        for is_on in (True, False):
+            kwargs: Any = {"enable_thinking": is_on}
+            body = ask(0, model="switched", chat_template_kwargs=kwargs)
+            message: Any = (await running.post(body))[0]
+            tokens[is_on] = message["usage"]["input_tokens"]
+            del body["max_tokens"]
+            counted, _ = await running.post(body, "/v1/messages/count_tokens")
+            assert counted["input_tokens"] == tokens[is_on]
+            assert shown(message) == [("thinking", "hmmm")] * is_on + [("text", "Hello")]
+        assert tokens[False] == tokens[True] + len("\n\n\n\n") + 2
 
 
 class TestWhoCan:
@@ -433,6 +457,26 @@ class TestRemembering:
         running.session.headers["anthropic-version"] = "2023-06-01"
         await replayed(running, "plan", dropped)
         assert not running.server.memory.of("local")
+
+    async def test_a_bill_adds_up_with_what_was_put_back(self, thinker: Running) -> None:
+        body = await replayed(thinker, "plan", dropped)
+        del body["max_tokens"]
+        counted: Any = (await thinker.post({**body, "bill": True}, "/v1/messages/count_tokens"))[0]
+        bill = counted["bill"]
+        assert bill["blocks"]["messages.1.content.0"] >= len("plan it") + len("Hello")
+        tokens = [*bill["blocks"].values(), *bill["tools"].values(), bill["template"]]
+        assert sum(tokens) == counted["input_tokens"]
+
+    async def test_an_edit_clears_it_as_any_other_thinking(self, thinker: Running) -> None:
+        body = await replayed(thinker, "plan", dropped)
+        body["messages"][3:] = [
+            {"role": "assistant", "content": "yes"},
+            {"role": "user", "content": "more"},
+        ]
+        edit = {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 1}}
+        kept = await prompt_tokens(thinker, body)
+        body["context_management"] = {"edits": [edit]}
+        assert await prompt_tokens(thinker, body) == kept
 
     async def test_it_reaches_big_bodies_too(self, thinker: Running) -> None:
         body = await replayed(thinker, "plan", dropped)
