@@ -33,6 +33,8 @@ T = TypeVar("T")
 SAMPLE_BYTES: Final = 4096
 NFC_SHRINKS: Final = 3  # three Hangul letters, nine bytes, become one of three bytes
 MAX_IDS: Final = 1 << 22  # the largest vocabularies hold 2**18
+# Parsers look for these in text; some vocabularies call them special, which would hide them.
+READ_AS_TEXT: Final = frozenset({"<think>", "</think>", "<tool_call>", "</tool_call>"})
 KEEPS_TEXT: Final = {"ByteLevel", "Metaspace", "Digits", "UnicodeScripts"}
 
 
@@ -62,7 +64,11 @@ class Tokenizer:
             token.text: token for token in map(_control_token, description.get("added_tokens", []))
         }
         self.control: Mapping[str, int] = {t: c.id for t, c in self.control_tokens.items()}
-        self.special_ids = frozenset(c.id for c in self.control_tokens.values() if c.is_special)
+        self.special_ids = frozenset(
+            c.id
+            for c in self.control_tokens.values()
+            if c.is_special and c.text not in READ_AS_TEXT
+        )
         self._control_ids = frozenset(self.control.values())
         self._decoding: Decoding = read_decoder(description.get("decoder"))
         self._tokens = _by_id({**description["model"]["vocab"], **self.control})

@@ -272,6 +272,20 @@ def test_the_unknown_token_is_a_control_token_too(pieces_folder: Path) -> None:
     assert tokenizer.control["<unk>"] not in tokenizer.encode("ab☃")
 
 
+@pytest.mark.parametrize("tag", ["<think>", "</think>", "<tool_call>", "</tool_call>"])
+def test_a_tag_that_parsers_read_is_shown_even_if_it_is_special(
+    byte_level_folder: Path, tag: str
+) -> None:
+    def add_special(description: dict[str, dict[str, object]]) -> None:
+        added = {"id": 404, "content": tag, "special": True, "normalized": False}
+        description["added_tokens"].append(added)  # type: ignore[attr-defined]
+
+    tokenizer = described(byte_level_folder, add_special)
+    assert tokenizer.decode([404]) == tag
+    assert 404 not in tokenizer.special_ids
+    assert 404 not in tokenizer.encode(tag)
+
+
 def test_lone_surrogates_are_refused(byte_level_folder: Path) -> None:
     with pytest.raises(InvalidRequest, match="lone surrogates"):
         Tokenizer.from_folder(byte_level_folder).encode("a\ud800b")
