@@ -56,9 +56,10 @@ print(data)
 
 # %%
 from minimsg.errors import InvalidRequest
+from minimsg.protocol.dialect import PLAIN
 from minimsg.protocol.request import MessagesRequest
 
-request = validate(MessagesRequest, data).request
+request = validate(MessagesRequest, data, PLAIN).request
 print(request)
 
 try:

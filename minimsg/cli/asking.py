@@ -65,7 +65,7 @@ class Asker:
         encoded, dialect = json.dumps(body).encode(), own_dialect(self.server)
         known = self.server.known(LOCAL)
         prepared = await self.server.pool.run(prepare_message, encoded, dialect, known)
-        generation = self.server.generation(f"run_{secrets.token_hex(8)}", prepared, LOCAL)
+        generation = await self.server.generation(f"run_{secrets.token_hex(8)}", prepared, LOCAL)
         async with aclosing(reply(self.server, generation, prepared)) as events:
             async for event in events:
                 sample.push(event, perf_counter() - start)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from minimsg.protocol.options import JsonSchemaFormat
+from minimsg.protocol.request import PromptRequest
+from minimsg.protocol.tools import AnyChoice, CustomTool, NamedChoice, NoneChoice, ToolChoice
 from minimsg.protocol.wire import JsonObject
 
 
@@ -13,7 +17,53 @@ class Constraint:
 
     must_call: list[str] = field(default_factory=list)  # one of these; empty: as it likes
     is_one_call: bool = False  # at most; with `must_call`, exactly
+    holds_calls: bool = True  # that the model makes by itself, from the tool's name on
     strict: dict[str, str] = field(default_factory=dict)  # a tool's name -> its schema's JSON path
     schema: JsonObject | None = None  # of a reply that is one JSON value
     schema_path: str = "output_config.format.schema"
     thinking_budget: int | None = None  # ids
+
+
+def constraint_of(
+    request: PromptRequest, callable: Collection[str], thinking_budget: int | None
+) -> Constraint:
+    """What `request` asks for; `callable` are the tools that the model may call."""
+    choice = request.tool_choice
+    must_call: list[str] = []
+    if isinstance(choice, AnyChoice):
+        must_call = list(callable)
+    elif isinstance(choice, NamedChoice):
+        must_call = [choice.name]
+    format, format_path = _format(request)
+    strict, is_one_call = _strict(request), _is_one_call(choice)
+    return Constraint(
+        must_call=must_call,
+        is_one_call=is_one_call,
+        # Any other call keeps the model's own spacing, which grammars do not have.
+        holds_calls=bool(strict) or is_one_call,
+        strict=strict,
+        schema=format.schema_ if format else None,
+        schema_path=format_path,
+        thinking_budget=thinking_budget,
+    )
+
+
+def _is_one_call(choice: ToolChoice | None) -> bool:
+    if choice is None or isinstance(choice, NoneChoice):
+        return False
+    return bool(choice.disable_parallel_tool_use)
+
+
+def _format(request: PromptRequest) -> tuple[JsonSchemaFormat | None, str]:
+    if request.output_config and request.output_config.format:
+        return request.output_config.format, "output_config.format.schema"
+    return request.output_format, "output_format.schema"
+
+
+def _strict(request: PromptRequest) -> dict[str, str]:
+    """The schemas that calls must conform to, by their tool: what is not custom has none here."""
+    return {
+        tool.name: f"tools.{index}.custom.input_schema"
+        for index, tool in enumerate(request.tools)
+        if isinstance(tool, CustomTool) and tool.strict
+    }

@@ -92,7 +92,9 @@ class Grammars:
             self._refuse_calls(constraint)
         if constraint.must_call or constraint.schema is not None:
             return [await self._whole_reply(constraint, tools, thinking)]
-        return [await self._calls(constraint, tools, reading)] if tools and self._form else []
+        if tools and self._form and constraint.holds_calls:
+            return [await self._calls(constraint, tools, reading)]
+        return []
 
     def _refuse_calls(self, constraint: Constraint) -> None:
         """Raise InvalidRequest for what a model without a known form of calls cannot do."""
@@ -110,7 +112,9 @@ class Grammars:
         value = None
         if constraint.schema is not None and not constraint.must_call:
             value = await self._check.value_schema(constraint.schema, constraint.schema_path)
-        schemas = {name: await self._input_schema(name, constraint, tools) for name in names}
+        schemas = {
+            name: await self._input_schema(name, constraint, tools, is_held=False) for name in names
+        }
         reply = ReplyForm(schemas, value, constraint.is_one_call, thinking)
         texts = reply_grammars(reply, self._form, self._vocabulary)
         matcher = await self._beside(partial(self._compiler.matcher, texts))
@@ -125,7 +129,7 @@ class Grammars:
         for name in tools:
             schema = None
             if name in constraint.strict:
-                schema = await self._input_schema(name, constraint, tools)
+                schema = await self._input_schema(name, constraint, tools, is_held=True)
             texts = held_grammars(name, schema, self._form)
             matchers[name] = await self._beside(partial(self._compiler.matcher, texts))
         return LazyGrammarHook(
@@ -138,7 +142,7 @@ class Grammars:
         )
 
     async def _input_schema(
-        self, name: str, constraint: Constraint, tools: Tools
+        self, name: str, constraint: Constraint, tools: Tools, *, is_held: bool
     ) -> JsonObject | None:
         """What the input of a tool is held to: any object, unless strict or forced."""
         assert self._form is not None
@@ -146,7 +150,8 @@ class Grammars:
         if path is None and name not in constraint.must_call:
             return None
         schema = dict(tools[name].input_schema)
-        return await self._check.input_schema(self._form.body, name, schema, strict_path=path)
+        body = self._form.body
+        return await self._check.input_schema(body, name, schema, path, is_held=is_held)
 
     async def _beside(self, work: Callable[[], T]) -> T:
         """`work()`, not on the event loop."""

@@ -169,6 +169,7 @@ async def _run_engine(app: web.Application) -> AsyncIterator[None]:
     server = app[SERVER]
     server.worker.start()
     yield
+    server.grammars.close()
     await server.pool.close()
 
 

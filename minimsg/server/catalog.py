@@ -16,15 +16,7 @@ from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 
 # What is refused whatever the model, because nothing here does it yet; of `FEATURES`.
-UNBUILT: Final = frozenset(
-    {
-        "forced-tools",
-        "images",
-        "pdfs",
-        "strict-tools",
-        "structured-outputs",
-    }
-)
+UNBUILT: Final = frozenset({"images", "pdfs"})
 THINKING: Final = frozenset({"adaptive-thinking", "effort", "thinking"})
 
 

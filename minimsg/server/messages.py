@@ -34,7 +34,7 @@ async def create_message(request: web.Request) -> web.StreamResponse:
     server.check_can_answer()
     dialect, known = dialect_of(request), server.known(request[TENANT])
     prepared = await server.pool.run(prepare_message, await read_body(request), dialect, known)
-    generation = server.generation(request[REQUEST_ID], prepared, request[TENANT])
+    generation = await server.generation(request[REQUEST_ID], prepared, request[TENANT])
     server.rates.admit_prompt(generation.tenant, len(generation.prompt_ids))
     headers = ignored_header(prepared.ignored)
     events = reply(server, generation, prepared)

@@ -12,6 +12,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
+from minimsg.constrain.constraint import Constraint, constraint_of
 from minimsg.engine.types import SamplingParams
 from minimsg.parsing.calls import CallableTool
 from minimsg.parsing.thinking import ThinkingTags
@@ -75,6 +76,7 @@ class Prepared:
     stream: bool
     stop_sequences: list[str]
     tools: dict[str, CallableTool]  # what the model may call
+    constraint: Constraint  # what the form of the reply must be
     thinking: ThinkingPlan
     tags: ThinkingTags | None  # None: the model does not think
     digest: str | None  # of the conversation (`replay.py`); None: nothing is to be remembered
@@ -102,6 +104,8 @@ def prepare_message(
     prompt = _rendered(request, served, dialect, known)
     check_length(prompt, settings.max_context)
     max_tokens = _given(request.max_tokens, settings.default_max_tokens)
+    plan = plan_thinking(request, _thinking_form(served.chat), max_tokens)
+    tools = _callable_tools(request)
     replay = None if prompt.continues else prompt.replay
     return Prepared(
         prompt_ids=prompt.ids,
@@ -109,8 +113,9 @@ def prepare_message(
         max_tokens=max_tokens,
         stream=request.stream,
         stop_sequences=request.stop_sequences,
-        tools=_callable_tools(request),
-        thinking=plan_thinking(request, _thinking_form(served.chat), max_tokens),
+        tools=tools,
+        constraint=constraint_of(request, tools, plan.budget_tokens),
+        thinking=plan,
         tags=_tags(prompt, served.chat),
         digest=replay.digest if replay else None,
         recalled=replay.recalled if replay else [],

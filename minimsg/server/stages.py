@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from minimsg.engine.types import GenerationRequest
 from minimsg.parsing.formats import parser_for
-from minimsg.parsing.segments import Segment
+from minimsg.parsing.segments import Segment, TextSegment
 from minimsg.parsing.thinking import ThinkingMeter
 from minimsg.protocol.build import EventBuilder
 from minimsg.protocol.events import Event
@@ -33,6 +33,7 @@ class Stages:
         self.listener = Listener()
         self._end_ids = generation.end_ids
         self._thinks = prepared.tags is not None
+        self._is_only_calls = bool(prepared.constraint.must_call)  # a cut call is no text
         self._detokenizer = Detokenizer(server.chat.tokenizer, continues=prepared.continues)
         self._parser = parser_for(server.tool_format, prepared.tools, prepared.tags)
         self._meter = ThinkingMeter(self._parser)
@@ -78,6 +79,8 @@ class Stages:
     def _tell(self, segments: Iterable[Segment]) -> list[Event]:
         events: list[Event] = []
         for segment in segments:
+            if self._is_only_calls and isinstance(segment, TextSegment):
+                continue
             self.listener.push(segment)
             events += self._builder.push(segment)
         return events

@@ -16,6 +16,8 @@ from typing import Final
 from aiohttp import web
 
 from minimsg.config import ServerConfig
+from minimsg.constrain.grammars import Grammars
+from minimsg.constrain.vocabulary import Vocabulary
 from minimsg.engine.types import GenerationRequest
 from minimsg.engine.worker import EngineWorker
 from minimsg.errors import ConfigError, NotImplementedHere, Overloaded
@@ -50,6 +52,7 @@ class Server:
         data_dir = config.data_dir or default_data_dir()
         self._key = server_key(data_dir) if self.thinks else secrets.token_bytes(KEY_BYTES)
         self.pool = PreparePool(Served(chat, self._settings()))
+        self.grammars = Grammars(_vocabulary(chat), self.tool_format)
         self.is_draining = False
         self.num_requests = 0
         self._idle = asyncio.Event()
@@ -120,8 +123,13 @@ class Server:
         if self.is_draining:
             raise Overloaded("The server is shutting down.")
 
-    def generation(self, request_id: str, prepared: Prepared, tenant: str) -> GenerationRequest:
-        """`prepared` as the engine takes it."""
+    async def generation(
+        self, request_id: str, prepared: Prepared, tenant: str
+    ) -> GenerationRequest:
+        """`prepared` as the engine takes it. Raises InvalidRequest for a form it cannot hold."""
+        hook = await self.grammars.hook(
+            prepared.constraint, prepared.tools, prepared.tags, continues=prepared.continues
+        )
         return GenerationRequest(
             id=request_id,
             tenant=tenant,
@@ -129,7 +137,15 @@ class Server:
             max_tokens=prepared.max_tokens,
             end_ids=self.chat.end_ids,
             sampling=prepared.sampling,
+            hook=hook,
         )
+
+
+def _vocabulary(chat: ChatModel) -> Vocabulary:
+    """With the template's own end of a turn, if it has one, to end turns with."""
+    turn_end = chat.traits.turn_end if chat.traits else None
+    end_id = chat.tokenizer.control[turn_end] if turn_end else min(chat.end_ids)
+    return Vocabulary(chat.tokenizer, end_ids=chat.end_ids, end_id=end_id)
 
 
 SERVER: Final = web.AppKey("server", Server)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from pathlib import Path
 
@@ -20,6 +21,13 @@ WITHOUT_FLAG = {"page_size"}  # fixed: kernels are written for it
 @click.command()
 @options_from(ServerConfig)
 @options_from(EngineConfig)
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flags are tested as they are without any environment name set."""
+    for name in [name for name in os.environ if name.startswith("MINIMSG_")]:
+        monkeypatch.delenv(name)
+
+
 def show(server_config: ServerConfig, engine_config: EngineConfig) -> None:
     click.echo(server_config)
     click.echo(engine_config)

@@ -187,12 +187,19 @@ class TestWhatIsShown:
 
     @pytest.mark.parametrize("max_tokens", range(1, 14))
     async def test_max_tokens_counts_thinking(self, thinker: Running, max_tokens: int) -> None:
-        body = asked("plan", thinking=ADAPTIVE, max_tokens=max_tokens)
+        no_budget: Json = {"output_config": {"effort": "max"}}
+        body = asked("plan", thinking=ADAPTIVE, max_tokens=max_tokens, **no_budget)
         message: Any = await answer(thinker, body)
         assert message["usage"]["output_tokens"] == max_tokens
         assert thinking_tokens(message) == max(min(max_tokens - 1, 7), 0)
         text = "".join(said for kind, said in shown(message) if kind == "text")
         assert text == "Hello"[: max(max_tokens - 9, 0)]
+
+    async def test_a_budget_ends_thinking_to_the_token(self, thinker: Running) -> None:
+        """Of 9 tokens 6 may be thought; the closing tag is forced, and the answer goes on."""
+        message = await answer(thinker, asked("plan", thinking=ADAPTIVE, max_tokens=9))
+        assert thinking_tokens(message) == 6
+        assert [kind for kind, _ in shown(message)][:1] == ["thinking"]
 
 
 class TestAPromptThatOpensThinking:
