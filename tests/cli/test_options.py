@@ -18,9 +18,6 @@ from minimsg.config import EngineConfig, ServerConfig
 WITHOUT_FLAG = {"page_size"}  # fixed: kernels are written for it
 
 
-@click.command()
-@options_from(ServerConfig)
-@options_from(EngineConfig)
 @pytest.fixture(autouse=True)
 def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Flags are tested as they are without any environment name set."""
@@ -28,6 +25,9 @@ def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
+@click.command()
+@options_from(ServerConfig)
+@options_from(EngineConfig)
 def show(server_config: ServerConfig, engine_config: EngineConfig) -> None:
     click.echo(server_config)
     click.echo(engine_config)
