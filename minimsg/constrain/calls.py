@@ -31,10 +31,10 @@ class Body(Protocol):
         Raises Unwritable for a schema that this format cannot write every input of.
         """
 
-    def safe_rules(self, name: str, tools: Mapping[str, JsonObject | None]) -> str:
-        """A call of any of `tools`, or of any tool at all if there are none.
+    def loose_rules(self, name: str, tools: Mapping[str, JsonObject | None]) -> str:
+        """A held call of any of `tools`, or of any tool at all if there are none.
 
-        Wider than their schemas, but without what readers of the input would refuse.
+        All that the parser makes an input of, but for what readers of JSON would refuse.
         """
 
     def beginning(self, call: Call) -> str | None:
@@ -49,20 +49,18 @@ class JsonBody:
 
     def rules(self, name: str, tool: str, schema: JsonObject | None, *, is_held: bool) -> str:
         head = lark.literal(f'{{"name": "{tool}"')
-        if schema is None:
-            return f"{name}: {head} {self._rest(lark.ANY_OBJECT, is_held=is_held)}\n"
-        rest = self._rest(f"{name}_input", is_held=is_held)
-        return f"{name}: {head} {rest}\n{name}_input: {lark.schema(schema)}\n"
+        given = lark.ANY_OBJECT if schema is None else f"{name}_input"
+        key = lark.literal(f'"{self.key}"')
+        if is_held:
+            rest = f'WS? "," WS? {key} WS? ":" WS? {given} WS? "}}" "\\n"?'
+        else:
+            rest = f'", " {key} ": " {given} "}}"'
+        rule = f"{name}: {head} {rest}\n"
+        return rule if schema is None else f"{rule}{given}: {lark.schema(schema)}\n"
 
-    def safe_rules(self, name: str, tools: Mapping[str, JsonObject | None]) -> str:
+    def loose_rules(self, name: str, tools: Mapping[str, JsonObject | None]) -> str:
         head = r'"{\"name\": \"" /[a-zA-Z0-9_-]{1,128}/ "\""'
-        return f"{name}: {head} {self._rest(lark.ANY_OBJECT, is_held=True)}\n"
-
-    def _rest(self, given: str, *, is_held: bool) -> str:
-        """All after the name. A model that is free so far writes the spaces or does not."""
-        gap, end = ('" "?', '"\\n"?') if is_held else ('" "', "")
-        key = lark.literal(f'"{self.key}":')
-        return f'"," {gap} {key} {gap} {given} "}}" {end}'
+        return f'{name}: {head} WS? {lark.MEMBERS} "}}" "\\n"?\n'
 
     def beginning(self, call: Call) -> str | None:
         return in_one_way(call, self.key)

@@ -10,13 +10,14 @@ from __future__ import annotations
 from asyncio import get_running_loop
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 
 from minimsg.constrain import lark
 from minimsg.constrain.calls import Body
 from minimsg.constrain.compiler import Compiler
 from minimsg.constrain.refusal import refusal
 from minimsg.constrain.risk import is_risky, problem_in_time
-from minimsg.constrain.schema import made_ready
+from minimsg.constrain.schema import Terms, made_ready
 from minimsg.constrain.xml_values import Unwritable
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.wire import JsonObject
@@ -30,34 +31,43 @@ class SchemaCheck:
         self._threads = threads
 
     async def input_schema(
-        self, body: Body, tool: str, schema: JsonObject, *, strict_path: str | None
+        self, body: Body, tool: str, schema: JsonObject, path: str | None, *, is_held: bool
     ) -> JsonObject | None:
         """The reading of the schema of `tool`, as calls with `body` can be held to it.
 
-        `strict_path`: the schema's JSON path, if the tool is strict. Raises InvalidRequest.
+        `path`: the schema's JSON path, if the tool is strict. Raises InvalidRequest.
         """
 
         def rules(ready: JsonObject) -> str:
-            return "start: call\n" + body.rules("call", tool, ready, is_held=False)
+            return "start: call\n" + body.rules("call", tool, ready, is_held=is_held)
 
+        terms = Terms(is_lenient=path is None, is_spaced=is_held)
         try:
-            return await self._reading(schema, rules, strict_path)
+            return await self._reading(schema, rules, path, terms)
         except Unwritable as problem:
             why = f"this model's form of calls cannot be held to it: {problem}"
-            raise InvalidRequest(strict_path or "", why) from problem
+            raise InvalidRequest(path or "", why) from problem
 
     async def value_schema(self, schema: JsonObject, path: str) -> JsonObject:
         """The reading of the schema of a whole reply, at `path`. Raises InvalidRequest."""
-        reading = await self._reading(schema, lambda ready: f"start: {lark.schema(ready)}\n", path)
+
+        def rules(ready: JsonObject) -> str:
+            return f"start: {lark.schema(ready)}\n"
+
+        reading = await self._reading(schema, rules, path, Terms())
         assert reading is not None
         return reading
 
     async def _reading(
-        self, schema: JsonObject, rules: Callable[[JsonObject], str], path: str | None
+        self,
+        schema: JsonObject,
+        rules: Callable[[JsonObject], str],
+        path: str | None,
+        terms: Terms,
     ) -> JsonObject | None:
         problem = ""
         for is_closed in (True, False):
-            ready = made_ready(schema, is_closed=is_closed, is_lenient=path is None)
+            ready = made_ready(schema, replace(terms, is_closed=is_closed))
             problem = await self._problem(lark.grammar(rules(ready)), is_risky(schema))
             if not problem:
                 return ready

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from minimsg.constrain.matcher import Matcher
 from minimsg.constrain.vocabulary import Vocabulary
-from minimsg.errors import InvalidRequest
+from minimsg.errors import InternalError, InvalidRequest
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLParserLimits
@@ -27,6 +27,7 @@ CACHE_BYTES: Final = 64 << 20
 # A compiled grammar holds 50 KB, and about 25 bytes for each of its text (measured).
 FIXED_BYTES, BYTES_PER_CHARACTER = 50_000, 25
 TOO_COMPLEX: Final = "Schema is too complex for compilation."  # the hosted API's words
+TOO_LARGE: Final = re.compile(r"too (large|complex|many|big|long)|limit exceeded|fuel")
 MAX_LEXER_STATES: Final = 25_000  # of 1-2 KB each, in the grammar of one reply
 MAX_GRAMMAR_SYMBOLS: Final = 200_000
 
@@ -64,12 +65,17 @@ class Compiler:
         self._keep(text, Verdict(problem))
 
     def matcher(self, texts: Sequence[str]) -> Matcher:
-        """The start of a reply in all of these grammars. Raises InvalidRequest."""
+        """The start of a reply in all of these grammars.
+
+        Raises InvalidRequest if together they are too large, whatever each part is.
+        """
         parts = []
         for text in texts:
             verdict = self._verdict(text)
-            if verdict.compiled is None:
+            if verdict.compiled is None and is_too_large(verdict.problem):
                 raise InvalidRequest("", TOO_COMPLEX)
+            if verdict.compiled is None:
+                raise InternalError(f"a grammar is not taken: {verdict.problem:.200}")
             with self._lock:
                 parts.append(verdict.compiled.deep_copy())
         return Matcher(parts)
@@ -105,6 +111,11 @@ class Compiler:
             while self.num_bytes > self._cache_bytes:
                 _, dropped = self._verdicts.popitem(last=False)
                 self.num_bytes -= dropped.num_bytes
+
+
+def is_too_large(problem: str) -> bool:
+    """Whether a grammar was refused for its size, and not for what it says."""
+    return TOO_LARGE.search(problem) is not None
 
 
 def limits() -> LLParserLimits:

@@ -8,7 +8,6 @@ in the grammar's way. Where the rest is another (the name stands last, or inside
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import pairwise
 from typing import Final
@@ -16,9 +15,10 @@ from typing import Final
 from minimsg.constrain.reading import Call
 from minimsg.parsing.call_object import INPUT_KEYS
 
-STRINGS: Final = r'"(?:[^"\\]|\\.)*"?' + r"|'(?:[^'\\]|\\.)*'?"
-TOKENS: Final = re.compile(STRINGS + r"|[{}:]", re.DOTALL)
-SPACES: Final = re.compile(f"({STRINGS})" + r"|\s+", re.DOTALL)
+TOKENS: Final = re.compile(
+    r'"(?:[^"\\]|\\.)*"?' + r"|'(?:[^'\\]|\\.)*'?" + r"|[{}:]",
+    re.DOTALL,
+)
 
 
 def in_one_way(call: Call, key: str) -> str | None:
@@ -28,16 +28,8 @@ def in_one_way(call: Call, key: str) -> str | None:
     is_input_open = tokens[-1] == "{"
     depth = tokens.count("{") - tokens.count("}") - is_input_open
     keys = {token[1:-1] for token, after in pairwise(tokens) if after == ":"}
-    if not call.is_open or (INPUT_KEYS & keys and not is_input_open):
-        given = compact(json.dumps(json.loads(call.input or "{}"), ensure_ascii=False))
-        ended = "" if call.is_open else "}"
-        return f'{beginning},"{key}":{given}{ended}' if depth <= 1 else None
-    if depth != 1:
+    if depth != call.is_open:
         return None
-    opened = f',"{key}":{{' if is_input_open else ""
-    return beginning + opened + compact(call.rest)
-
-
-def compact(text: str) -> str:
-    """JSON, or a piece of it that starts outside of strings, without white space."""
-    return SPACES.sub(lambda found: found[1] or "", text)
+    if not call.is_open or (INPUT_KEYS & keys and not is_input_open):
+        return f'{beginning},"{key}":{call.input or "{}"}' + "}" * (not call.is_open)
+    return beginning + (f',"{key}":{{' if is_input_open else "") + call.rest

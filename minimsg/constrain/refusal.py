@@ -16,12 +16,10 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from minimsg.constrain.compiler import TOO_COMPLEX
+from minimsg.constrain.compiler import TOO_COMPLEX, is_too_large
 from minimsg.constrain.schema import parts_of
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.wire import JsonObject
-
-TOO_LARGE: Final = re.compile(r"too (large|complex|many|big)|limit exceeded|fuel|took too long")
 
 Says = Callable[[Mapping[str, JsonValue], str], bool]  # whether a schema says what is quoted
 
@@ -39,7 +37,7 @@ CAUSES: Final[tuple[tuple[str, str, Says], ...]] = (
 
 def refusal(path: str, schema: JsonObject, problem: str) -> InvalidRequest:
     """The error for `schema` at the JSON path `path`, which the engine refuses."""
-    if TOO_LARGE.search(problem):
+    if is_too_large(problem):
         return InvalidRequest(path, TOO_COMPLEX)
     for cause, words, says in CAUSES:
         if match := re.match(cause, problem):

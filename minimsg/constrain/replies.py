@@ -33,34 +33,34 @@ class ReplyForm:
 def reply_grammars(reply: ReplyForm, form: CallForm | None, vocabulary: Vocabulary) -> list[str]:
     """Grammars of `reply`, whose calls are written in `form`."""
     thinking, rules = _thinking(reply.thinking, vocabulary)
-    asked, safe = [rules], [rules]
+    asked, loose = [rules], [rules]
     kinds = []
     if reply.value is not None:
         kinds.append("value")
         asked.append(f"value: {lark.schema(reply.value)}\n")
-        safe.append(f"value: {lark.ANY_VALUE}\n")
+        loose.append(f"value: {lark.LOOSE_VALUE}\n")
     if reply.tools:
         assert form is not None
         kinds.append("calls")
         asked += _calls(reply, form, vocabulary)
-        safe += [
-            _sequence(["safe"], reply, form, vocabulary),
-            form.body.safe_rules("safe", reply.tools),
+        loose += [
+            _sequence(["any_call"], reply, form, vocabulary),
+            form.body.loose_rules("any_call", reply.tools),
         ]
     start = f"start: {thinking} ({' | '.join(kinds)})\n"
-    return [lark.grammar(start, *asked), lark.grammar(start, *safe, is_forcing=False)]
+    return [lark.grammar(start, *asked), lark.grammar(start, *loose, is_forcing=False)]
 
 
 def held_grammars(tool: str, schema: JsonObject | None, form: CallForm) -> list[str]:
     """Grammars of a call of `tool` that the model began by itself, without tags."""
     if schema is None:
-        safe = form.body.safe_rules("safe", {})
-        return [lark.grammar("start: safe\n", safe, is_forcing=False)]
+        loose = form.body.loose_rules("any_call", {})
+        return [lark.grammar("start: any_call\n", loose, is_forcing=False)]
     asked = form.body.rules("call", tool, schema, is_held=True)
-    safe = form.body.safe_rules("safe", {tool: schema})
+    loose = form.body.loose_rules("any_call", {tool: schema})
     return [
         lark.grammar("start: call\n", asked),
-        lark.grammar("start: safe\n", safe, is_forcing=False),
+        lark.grammar("start: any_call\n", loose, is_forcing=False),
     ]
 
 

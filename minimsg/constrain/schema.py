@@ -1,7 +1,7 @@
 """A client's JSON Schema made ready for the grammar engine, never wider than it was.
 
-- JSON is compact, and no character of a string is written as `\\uXXXX`: half a pair would
-  be no text, and a length would be counted twice.
+- JSON is compact, or has little white space where a model writes it by itself. No character
+  of a string is written as `\\uXXXX`: half a pair would be no text, and lengths would differ.
 - The properties of an object come in one order: the required ones as the schema lists
   them, then the others.
 - An object that lists its properties, and says nothing of others, has no others: small
@@ -14,10 +14,12 @@ Knows the schema as data; what the engine refuses is in `refusal.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from pydantic import JsonValue
 
+from minimsg.constrain.lark import SPACE
 from minimsg.protocol.wire import JsonObject
 
 ONE: Final = ("items", "additionalProperties", "contains", "propertyNames", "if", "then", "else",
@@ -29,14 +31,27 @@ ELSEWHERE: Final = frozenset({
     "additionalProperties", "patternProperties", "unevaluatedProperties", "minProperties",
     "maxProperties", "allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas", "not",
 })  # fmt: skip
-STYLE: Final[JsonObject] = {"whitespace_flexible": False, "json_allowed_escapes": 'nrbtf\\"'}
 
 
-def made_ready(schema: JsonObject, *, is_closed: bool, is_lenient: bool) -> JsonObject:
-    """`schema` for the engine. `is_lenient`: what it cannot enforce is left out, not refused."""
-    ready = _rewritten(schema, may_close=is_closed)
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On which terms a schema is taken."""
+
+    is_closed: bool = True  # objects have no other properties than those listed
+    is_lenient: bool = False  # what cannot be enforced is left out, not refused
+    is_spaced: bool = False  # with some white space
+
+
+def made_ready(schema: JsonObject, terms: Terms) -> JsonObject:
+    """`schema` as the engine takes it."""
+    ready = _rewritten(schema, may_close=terms.is_closed)
     assert isinstance(ready, dict)
-    return {**ready, "x-guidance": {**STYLE, "lenient": is_lenient}}
+    style: JsonObject = {"json_allowed_escapes": 'nrbtf\\"', "lenient": terms.is_lenient}
+    if terms.is_spaced:
+        style["whitespace_pattern"] = SPACE
+    else:
+        style["whitespace_flexible"] = False
+    return {**ready, "x-guidance": style}
 
 
 def parts_of(schema: JsonValue) -> Iterator[tuple[str, JsonValue]]:

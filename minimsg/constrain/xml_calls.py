@@ -21,12 +21,11 @@ from pydantic import JsonValue
 from minimsg.constrain import lark
 from minimsg.constrain.reading import Call
 from minimsg.constrain.xml_values import Unwritable, ValueWriter, any_of_kind
-from minimsg.parsing.hold import WHITE_SPACE
 from minimsg.parsing.qwen_xml import FUNCTION, PARAMETER
 from minimsg.protocol.wire import JsonObject
 
 MAX_KEY_CHARS: Final = 256  # what the parser reads
-ANY_PARAMETERS: Final = f'("{PARAMETER}" /[^<>\\n]{{1,{MAX_KEY_CHARS}}}/ ">" {lark.RAW} "\\n"?)*'
+ANY_PARAMETERS: Final = f'("{PARAMETER}" /[^<>\\n]{{1,{MAX_KEY_CHARS}}}/ ">" {lark.RAW} WS?)*'
 # What an object's schema may say beside its properties, as none of it ties them together.
 KNOWN: Final = frozenset({
     "type", "properties", "required", "additionalProperties", "title", "description", "default",
@@ -46,7 +45,7 @@ class XmlBody:
         parameters = _parameters(schema, writer.value, is_held=is_held)
         return _function(name, tool, parameters, is_held=is_held) + "".join(writer.rules)
 
-    def safe_rules(self, name: str, tools: Mapping[str, JsonObject | None]) -> str:
+    def loose_rules(self, name: str, tools: Mapping[str, JsonObject | None]) -> str:
         if not tools:
             return _function(name, "", ANY_PARAMETERS, is_held=True)
         rules = []
@@ -59,12 +58,12 @@ class XmlBody:
         return f"{name}: {choices}\n{''.join(rules)}"
 
     def beginning(self, call: Call) -> str | None:
-        return f"{FUNCTION}{call.name}>{call.rest.lstrip(WHITE_SPACE)}"
+        return f"{FUNCTION}{call.name}>{call.rest}"
 
 
 def _function(name: str, tool: str, parameters: str, *, is_held: bool) -> str:
     """The rule of a call of `tool`, or of any tool if it has no name."""
-    gap, end = ('"\\n"?', '"\\n"?') if is_held else ('"\\n"', "")
+    gap, end = (lark.WS, '"\\n"?') if is_held else ('"\\n"', "")
     head = lark.literal(f"{FUNCTION}{tool}>") if tool else f'"{FUNCTION}" /[^<>\\n]{{1,128}}/ ">"'
     return f'{name}: {head} {gap} {parameters} "</function>" {end}\n'
 
@@ -74,7 +73,7 @@ def _parameters(schema: JsonObject, value: Callable[[str], str], *, is_held: boo
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return "" if schema.get("additionalProperties") is False else ANY_PARAMETERS
-    gap = '"\\n"?' if is_held else '"\\n"'
+    gap = lark.WS if is_held else '"\\n"'
     required = _required(schema)
     parts = []
     for key in filter(_is_writable, properties):

@@ -163,7 +163,7 @@ def any_of_kind(schema: JsonObject, key: str) -> str:
     """What may follow the tag of `key`, as far as its kind tells."""
     if "string" in parameter_kinds(schema, key):
         return lark.RAW
-    return f'"\\n" {lark.ANY_VALUE} {END}'
+    return f'WS? {lark.LOOSE_VALUE} WS? "{END_OF_VALUE}"'
 
 
 def _kind(choice: JsonObject) -> str:
