@@ -87,7 +87,7 @@ def is_thinking_on(request: PromptRequest, form: ThinkingForm | None) -> bool:
 
 
 def plan_thinking(
-    request: MessagesRequest, form: ThinkingForm | None, max_tokens: int, *, is_open: bool = False
+    request: MessagesRequest, form: ThinkingForm | None, max_tokens: int, *, is_open: bool
 ) -> ThinkingPlan:
     """What becomes of the thinking of the reply to `request`; `is_open`: its prompt begins it."""
     is_on = is_thinking_on(request, form)

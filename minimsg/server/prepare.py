@@ -104,7 +104,8 @@ def prepare_message(
     prompt = _rendered(request, served, dialect, known)
     check_length(prompt, settings.max_context)
     max_tokens = _given(request.max_tokens, settings.default_max_tokens)
-    plan = plan_thinking(request, _thinking_form(served.chat), max_tokens)
+    form = _thinking_form(served.chat)
+    plan = plan_thinking(request, form, max_tokens, is_open=prompt.is_thinking)
     tools = _callable_tools(request)
     replay = None if prompt.continues else prompt.replay
     return Prepared(

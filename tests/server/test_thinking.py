@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,27 @@ WRITERS["switched"] = lambda folder: write_scripted(
     ["<think>hmmm</think>Hello"],
     template=THINKING_CHATML.replace("{% endif %}", SWITCH + "{% endif %}"),
 )
+
+
+ENDLESS = "x" * 2_000
+WRITERS["endless"] = lambda folder: write_scripted(folder, [f"<think>{ENDLESS}"])
+WRITERS["endless and opened"] = lambda folder: write_scripted(
+    folder, [f"<think>\n{ENDLESS}"], template=OPENING
+)
+WRITERS["in parts"] = lambda folder: write_scripted(
+    folder, [f"<think>{ENDLESS[:50]}</think>one<think>{ENDLESS}"]
+)
+
+
+def write_endless_in_bytes(folder: Path) -> None:
+    """A model whose tags are no tokens: seven and eight bytes."""
+    write_scripted(folder, ["y"], template=THINKING_CHATML)
+    config = json.loads((folder / "config.json").read_text())
+    config["tapes"] = [list(f"<think>{ENDLESS}".encode())]
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+WRITERS["endless in bytes"] = write_endless_in_bytes
 
 
 def asked(title: str, model: str = "thinker", /, **fields: JsonValue) -> Json:
@@ -231,6 +253,38 @@ class TestASwitch:
             assert counted["input_tokens"] == tokens[is_on]
             assert shown(message) == [("thinking", "hmmm")] * is_on + [("text", "Hello")]
         assert tokens[False] == tokens[True] + len("\n\n\n\n") + 2
+
+
+class TestBudgets:
+    @pytest.mark.parametrize("name", ["endless", "endless and opened", "endless in bytes"])
+    async def test_a_budget_holds_to_the_token(self, serve: Start, name: str) -> None:
+        running = await serve(name)
+        message: Any = await answer(running, ask(0, model=name, max_tokens=100, thinking=ADAPTIVE))
+        assert thinking_tokens(message) == 75
+        (kind, thought), (other, text) = shown(message)
+        assert (kind, other, thought) == ("thinking", "text", "x" * len(thought))
+        assert text == "x" * len(text) != ""  # what the tape goes on with
+        assert message["usage"]["output_tokens"] == 100
+
+    async def test_the_clients_budget_is_kept(self, serve: Start) -> None:
+        running = await serve("endless")
+        body = ask(0, model="endless", max_tokens=1_040, thinking=OMITTED)
+        message, _ = await running.post(body)
+        assert thinking_tokens(message) == 1_024
+        assert [kind for kind, _ in shown(message)] == ["thinking", "text"]
+
+    async def test_parts_share_a_budget(self, serve: Start) -> None:
+        running = await serve("in parts")
+        body = ask(0, model="in parts", max_tokens=100, thinking=ADAPTIVE)
+        message = await answer(running, body)
+        assert [len(text) for kind, text in shown(message) if kind == "thinking"] == [50, 25]
+        assert thinking_tokens(message) == 75
+
+    async def test_a_model_that_cannot_but_think_answers_after_a_while(self, serve: Start) -> None:
+        running = await serve("endless and opened")
+        message = await answer(running, ask(0, model="endless and opened", max_tokens=100))
+        assert [kind for kind, _ in shown(message)] == ["text"]
+        assert thinking_tokens(message) == 75
 
 
 class TestWhoCan:
