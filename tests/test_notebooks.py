@@ -19,14 +19,12 @@ def test_the_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("MINIMSG_DATA_DIR", str(tmp_path))
     notebook = jupytext.read(path)
     NotebookClient(notebook, timeout=60, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    printed = [
-        output.text
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if output.output_type == "stream" and output.name == "stdout"
-    ]
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert len(printed) == len(code), "every cell shows something"
+    for cell in notebook.cells:
+        outputs = cell.get("outputs", [])
+        printed = [each.text for each in outputs if each.get("name") == "stdout"]
+        assert cell.cell_type != "code" or "".join(printed).strip(), (
+            f"prints nothing: {cell.source}"
+        )
 
 
 def test_the_tour_numbers_fourteen_stages_and_has_a_cell_for_each() -> None:
