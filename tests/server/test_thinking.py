@@ -311,6 +311,13 @@ class TestWhoCan:
         _, response = await thinker.post(asked("plan", thinking=ADAPTIVE, **effort))
         assert "minimsg-ignored" not in response.headers
 
+    async def test_nobody_thinks_before_an_assistant_prefix(self, thinker: Running) -> None:
+        body: Any = asked("plain", thinking=ADAPTIVE)
+        body["messages"].append({"role": "assistant", "content": "Hel"})
+        message, response = await thinker.post(body)
+        assert shown(message) == [("text", "lo")]
+        assert response.headers["minimsg-ignored"] == "thinking"
+
     async def test_a_model_that_does_not_think_has_no_details(self, scripted: Running) -> None:
         message, _ = await scripted.post(ask(0))
         usage: Any = message["usage"]

@@ -56,6 +56,12 @@ def _thinking(request: PromptRequest) -> Iterator[str]:
         yield "thinking"
 
 
+def _thinking_before_prefix(request: PromptRequest) -> Iterator[str]:
+    """The model goes on with its answer: it is too late to think."""
+    if request.messages and request.messages[-1].role == "assistant":
+        yield from _thinking(request)
+
+
 def _effort(request: PromptRequest) -> Iterator[str]:
     if request.output_config and request.output_config.effort:
         yield "output_config.effort"
@@ -124,6 +130,7 @@ NO_COMPACT: Final = (
 
 WISHES: Final = (
     Wish(_thinking, "thinking"),  # refused by its type: gates.py, thinking.py
+    Wish(_thinking_before_prefix),
     Wish(_effort, "effort", NO_EFFORT),
     Wish(_effort_of_turns, "effort", NO_TURN_EFFORT),
     Wish(_idle_effort),
