@@ -2,7 +2,8 @@
 
 Every rule is asked in the order of the tables below; the first broken one decides the
 answer. A rule is a function of the request and its `Dialect` that raises
-`InvalidRequest`; a new one is a function in the file of its subject and a row here.
+`InvalidRequest`; its name says what must hold. A new one is a function in the file of its
+subject, a row here, and rows in `tests/protocol/rows/` with what it refuses and takes.
 Types and bounds are in `request.py` and what it imports, gated fields in `gates.py`;
 what is asked for in vain, and is no error, is the table in `wishes.py`.
 Source: Messages API reference and public error reports.
@@ -94,9 +95,9 @@ PROMPT_RULES: Final[tuple[Callable[[PromptRequest, Dialect], None], ...]] = (
     wishes.wishes_are_granted,
     extensions.template_variables_are_known,
     # the end of the conversation
-    turns.prefill_is_supported,
-    turns.prefill_leaves_room,
-    turns.prefill_ends_in_ink,
+    turns.assistant_prefix_is_supported,
+    turns.assistant_prefix_leaves_room,
+    turns.assistant_prefix_ends_in_no_space,
 )
 REPLY_RULES: Final[tuple[Callable[[MessagesRequest, Dialect], None], ...]] = (
     services.code_is_not_run,

@@ -100,12 +100,12 @@ def messages_have_content(request: PromptRequest, dialect: Dialect) -> None:
             )
 
 
-def prefill_is_supported(request: PromptRequest, dialect: Dialect) -> None:
-    if is_prefill(request.messages[-1]) and not dialect.can("prefill"):
+def assistant_prefix_is_supported(request: PromptRequest, dialect: Dialect) -> None:
+    if is_assistant_prefix(request.messages[-1]) and not dialect.can("prefill"):
         raise InvalidRequest("", "Prefilling assistant messages is not supported for this model.")
 
 
-def prefill_ends_in_ink(request: PromptRequest, dialect: Dialect) -> None:
+def assistant_prefix_ends_in_no_space(request: PromptRequest, dialect: Dialect) -> None:
     """A tokenizer joins a space with the word that follows: the reply would begin oddly.
 
     Profile `compat` lets it.
@@ -119,9 +119,9 @@ def prefill_ends_in_ink(request: PromptRequest, dialect: Dialect) -> None:
         raise InvalidRequest("messages", why)
 
 
-def prefill_leaves_room(request: PromptRequest, dialect: Dialect) -> None:
+def assistant_prefix_leaves_room(request: PromptRequest, dialect: Dialect) -> None:
     """What the reply must begin with cannot come after a beginning that the client gives."""
-    if not is_prefill(request.messages[-1]):
+    if not is_assistant_prefix(request.messages[-1]):
         return
     thinks = isinstance(request.thinking, EnabledThinking)
     if thinks and (dialect.can("thinking") or dialect.is_strict):
@@ -143,6 +143,6 @@ def is_paused(message: InputMessage) -> bool:
     )
 
 
-def is_prefill(message: InputMessage) -> bool:
+def is_assistant_prefix(message: InputMessage) -> bool:
     """Whether `message`, the last one, is the beginning of the reply."""
     return message.role == "assistant" and bool(message.content) and not is_paused(message)
