@@ -134,11 +134,13 @@ async def test_headers_are_checked_in_order_and_before_the_body(
     assert status == 415
 
 
-@pytest.mark.parametrize("path", ["/", "/v1/models", "/v1/models/scripted", "/health"])
-async def test_only_the_messages_routes_ask_for_a_version(start: Start, path: str) -> None:
+async def test_the_routes_of_the_hosted_api_ask_for_a_version_and_others_do_not(
+    start: Start,
+) -> None:
     running = await start(config=STRICT)
-    async with running.session.get(running.url + path) as response:
-        assert response.status == 200
+    for path, status in (("/", 200), ("/health", 200), ("/v1/models", 400), ("/models/x", 400)):
+        async with running.session.get(running.url + path) as response:
+            assert response.status == status, path
     for route in ("/v1/messages", "/messages/count_tokens"):
         status, error, _ = await fail(running, path=route, json=ask(PLAIN))
         assert (status, error["message"]) == (400, "anthropic-version: header is required")
