@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 
 from minimsg.builtin import CHATML, write_scripted
 from minimsg.prompt.chat import ChatModel
-from minimsg.protocol.counting import TokenBill
+from minimsg.protocol.counting import TokenCount
 from minimsg.protocol.dialect import PLAIN
 from minimsg.server.catalog import Catalog
-from minimsg.server.prepare import Served, Settings, count_prompt, prepare_message
+from minimsg.server.prepare import Prepared, Served, Settings, count_prompt, prepare_message
 
 from .generated import MODEL, count_body, examples, requests, without_cache_marks
 from .running import Json, Running
@@ -92,17 +92,12 @@ def opened(folder: Path, template: str) -> Served:
     return Served(ChatModel.open(folder, MODEL), Settings(catalog, WINDOW, 100))
 
 
-def counted(body: object, served: Served) -> int:
-    return count_prompt(json.dumps(body).encode(), served, PLAIN).answer["input_tokens"]
+def prepared(body: object, served: Served) -> Prepared:
+    return prepare_message(json.dumps(body).encode(), served, PLAIN)
 
 
-def billed(body: Json, served: Served) -> TokenBill:
-    data = json.dumps({**body, "bill": True}).encode()
-    return count_prompt(data, served, PLAIN).answer["bill"]
-
-
-def prompt_ids(body: object, served: Served) -> list[int]:
-    return prepare_message(json.dumps(body).encode(), served, PLAIN).prompt_ids
+def counted(body: object, served: Served) -> TokenCount:
+    return count_prompt(json.dumps(body).encode(), served, PLAIN).answer
 
 
 def check_counts(served: Served, number: int = FEW) -> None:
@@ -116,12 +111,18 @@ def check_counts(served: Served, number: int = FEW) -> None:
     )
     @given(requests())
     def check(body: Json) -> None:
-        ids = prompt_ids(body, served)
-        assert counted(count_body(body), served) == len(ids)
-        assert prompt_ids(without_cache_marks(body), served) == ids
-        bill = billed(count_body(body), served)
+        made, count = prepared(body, served), counted(count_body(body), served)
+        input_tokens = len(made.prompt_ids)
+        assert count["input_tokens"] == input_tokens
+        assert prepared(without_cache_marks(body), served).prompt_ids == made.prompt_ids
+        if made.context_management:
+            edits = made.context_management["applied_edits"]
+            cleared = sum(edit["cleared_input_tokens"] for edit in edits)
+            original = count["context_management"]["original_input_tokens"]
+            assert original == input_tokens + cleared
+        bill = counted({**count_body(body), "bill": True}, served)["bill"]
         blocks, tools = bill["blocks"].values(), bill["tools"].values()
-        assert sum(blocks) + sum(tools) + bill["template"] == len(ids)
+        assert sum(blocks) + sum(tools) + bill["template"] == input_tokens
 
     check()
 
