@@ -21,7 +21,6 @@ from minimsg.protocol.options import (
     DisabledThinking,
 )
 from minimsg.protocol.rules.tools import is_foreign
-from minimsg.protocol.tools import NoneChoice
 from minimsg.protocol.turns import blocks_of
 
 if TYPE_CHECKING:
@@ -112,12 +111,6 @@ def _other_callers(request: PromptRequest) -> Iterator[str]:
             yield f"tools.{index}.allowed_callers"
 
 
-def _one_call(request: PromptRequest) -> Iterator[str]:
-    choice = request.tool_choice
-    if choice and not isinstance(choice, NoneChoice) and choice.disable_parallel_tool_use:
-        yield "tool_choice.disable_parallel_tool_use"
-
-
 NOT_HERE: Final = "not supported for this model"
 NO_EFFORT: Final = "This model does not support the effort parameter."
 NO_TURN_EFFORT: Final = (
@@ -144,7 +137,6 @@ WISHES: Final = (
     Wish(_citations, None, NOT_HERE),
     Wish(_compact, None, NO_COMPACT),
     Wish(_other_callers, None, "no tool here runs code that could call it"),
-    Wish(_one_call),
     Wish(field("compaction")),  # of count_tokens, which ignores it as hosted
     Wish(field("mcp_servers")),  # left out with the server's tools
     Wish(field("container")),

@@ -27,7 +27,6 @@ ROWS: Final = (
         "the model chooses one at most",
         {"tools": [tool()], "tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
         OK,
-        unheeded=("tool_choice.disable_parallel_tool_use",),
     ),
     Row("no tool is called", {"tools": [tool()], "tool_choice": {"type": "none"}}, OK),
     Row(
