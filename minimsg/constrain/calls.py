@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from minimsg.constrain import lark
 from minimsg.constrain.heads import in_one_way
@@ -24,6 +24,8 @@ from minimsg.protocol.wire import JsonObject
 
 class Body(Protocol):
     """What stands between the tags of a call, as rules that begin with `name`."""
+
+    is_json: ClassVar[bool]  # all of it
 
     def rules(self, name: str, tool: str, schema: JsonObject | None, *, is_held: bool) -> str:
         """A call of `tool`. `schema`: what its input must be, made ready; None: any object.
@@ -46,6 +48,7 @@ class JsonBody:
     """`{"name": "now", "arguments": {}}`; `key` is what the input is called."""
 
     key: str
+    is_json: ClassVar[bool] = True
 
     def rules(self, name: str, tool: str, schema: JsonObject | None, *, is_held: bool) -> str:
         head = lark.literal(f'{{"name": "{tool}"')

@@ -17,7 +17,7 @@ from minimsg.constrain.calls import Body
 from minimsg.constrain.compiler import Compiler
 from minimsg.constrain.refusal import refusal
 from minimsg.constrain.risk import is_risky, problem_in_time
-from minimsg.constrain.schema import Terms, made_ready
+from minimsg.constrain.schema import Spacing, Terms, made_ready
 from minimsg.constrain.xml_values import Unwritable
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.wire import JsonObject
@@ -41,7 +41,8 @@ class SchemaCheck:
         def rules(ready: JsonObject) -> str:
             return "start: call\n" + body.rules("call", tool, ready, is_held=is_held)
 
-        terms = Terms(is_lenient=path is None, is_spaced=is_held)
+        spacing = Spacing.SOME if is_held else Spacing.ONE
+        terms = Terms(is_lenient=path is None, spacing=spacing)
         try:
             return await self._reading(schema, rules, path, terms)
         except Unwritable as problem:

@@ -25,6 +25,7 @@ from minimsg.constrain.compiler import TOO_COMPLEX, Compiler
 from minimsg.constrain.constraint import Constraint
 from minimsg.constrain.hooks import GrammarHook, Together
 from minimsg.constrain.lazy import LazyGrammarHook
+from minimsg.constrain.loops import Circles
 from minimsg.constrain.reading import Reading
 from minimsg.constrain.replies import ReplyForm, held_grammars, reply_grammars
 from minimsg.constrain.vocabulary import Vocabulary
@@ -118,7 +119,9 @@ class Grammars:
         reply = ReplyForm(schemas, value, constraint.is_one_call, thinking)
         texts = reply_grammars(reply, self._form, self._vocabulary)
         matcher = await self._beside(partial(self._compiler.matcher, texts))
-        return GrammarHook(matcher, self._vocabulary)
+        is_json = self._form is None or self._form.body.is_json
+        circles = Circles(self._vocabulary) if is_json else None
+        return GrammarHook(matcher, self._vocabulary, circles)
 
     async def _calls(
         self, constraint: Constraint, tools: Tools, reading: Callable[[], Reading]

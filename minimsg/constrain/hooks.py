@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 
+from minimsg.constrain.loops import Circles
 from minimsg.constrain.matcher import Matcher
 from minimsg.constrain.vocabulary import Vocabulary
 from minimsg.engine.types import BitMask, TokenHook
@@ -19,16 +20,24 @@ from minimsg.engine.types import BitMask, TokenHook
 class GrammarHook:
     """Holds a reply to a grammar. The turn ends where the grammar allows, or has to.
 
+    `circles`: that the reply is led out of, if it is JSON (`loops.py`).
     Invariant: the matcher has taken in all ids but those that end the turn.
     """
 
-    def __init__(self, matcher: Matcher, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, matcher: Matcher, vocabulary: Vocabulary, circles: Circles | None = None
+    ) -> None:
         self._matcher = matcher
         self._vocabulary = vocabulary
+        self._circles = circles
         self._num_ends = 0  # ids that ended the turn; more than one only if one was taken back
 
     def mask(self) -> BitMask | None:
-        return self._matcher.mask()
+        mask = self._matcher.mask()
+        if self._circles and (way_out := self._circles.way_out()):
+            narrowed = mask & way_out
+            return narrowed if any(narrowed.bits) else mask
+        return mask
 
     def forced(self) -> int | None:
         return self._vocabulary.end_id if self._matcher.is_finished else None
@@ -36,13 +45,17 @@ class GrammarHook:
     def advance(self, id: int) -> None:
         if id in self._vocabulary.end_ids:
             self._num_ends += 1
-        else:
-            self._matcher.advance(id)
+            return
+        self._matcher.advance(id)
+        if self._circles:
+            self._circles.push(id)
 
     def rollback(self, n: int) -> None:
         num_ends = min(n, self._num_ends)
         self._num_ends -= num_ends
         self._matcher.rollback(n - num_ends)
+        if self._circles:
+            self._circles.rollback(n - num_ends)
 
 
 class Together:

@@ -1,9 +1,9 @@
 """The pieces that all grammars are made of, in the Lark dialect of llguidance.
 
 A grammar is text: rules in small letters, lexemes in capitals, and `%json` for what a JSON
-Schema describes. White space that may repeat is a loop that small models do not leave: JSON
-that is asked for is compact, and between the pieces of JSON that a model writes by itself
-there is little. Knows the dialect, no format of calls (`calls.py`, `xml_calls.py`).
+Schema describes. White space that may repeat is a loop that small models do not leave:
+JSON that is asked for has one spacing, and that which a model writes by itself has little.
+Knows the dialect, no format of calls (`calls.py`, `xml_calls.py`).
 Source: llguidance, docs/syntax.md and docs/json_schema.md.
 """
 
@@ -17,7 +17,7 @@ from minimsg.constrain.vocabulary import Vocabulary
 from minimsg.protocol.wire import JsonObject
 
 MAX_DEPTH: Final = 32  # of containers, where no schema says less
-ANY_OBJECT: Final = f"object_{MAX_DEPTH}"  # compact JSON
+ANY_OBJECT: Final = f"object_{MAX_DEPTH}"  # JSON with a space after each comma and colon
 LOOSE_VALUE: Final = f"loose_{MAX_DEPTH}"  # all that the parser of replies makes JSON of
 MEMBERS: Final = f"members_{MAX_DEPTH}"  # of a loose object, and a comma before each
 RAW: Final = "raw"  # text up to the end of a parameter in a tag
@@ -28,15 +28,15 @@ WS: Final = "WS?"
 _NUMBER: Final = r"""
 NUMBER: /-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][-+]?[0-9]{1,2})?/
 """
-_COMPACT: Final = r"""
+_SPACED: Final = r"""
 STRING: /"([^"\\\x00-\x1f\x7f]|\\["\\\/bfnrt]|\\u[0-9a-fA-F]{4})*"/
 scalar: STRING | NUMBER | "true" | "false" | "null"
 json_0: scalar
 """
-_COMPACT_LEVEL: Final = """
+_SPACED_LEVEL: Final = """
 json_{depth}: scalar | object_{depth} | array_{depth}
-object_{depth}: "{{" (STRING ":" json_{inner} ("," STRING ":" json_{inner})*)? "}}"
-array_{depth}: "[" (json_{inner} ("," json_{inner})*)? "]"
+object_{depth}: "{{" (STRING ": " json_{inner} (", " STRING ": " json_{inner})*)? "}}"
+array_{depth}: "[" (json_{inner} (", " json_{inner})*)? "]"
 """
 _LOOSE: Final = r"""
 quoted: /"([^"\\]|\\(?s:.))*"/ | /'([^'\\]|\\(?s:.))*'/
@@ -57,7 +57,7 @@ def _levels(level: str) -> str:
 
 
 _COMMON: Final = {
-    ANY_OBJECT: _COMPACT + _levels(_COMPACT_LEVEL),
+    ANY_OBJECT: _SPACED + _levels(_SPACED_LEVEL),
     f"{LOOSE_VALUE}|{MEMBERS}": _LOOSE + _levels(_LOOSE_LEVEL),
     "NUMBER": _NUMBER,
     "WS": f"WS: /{SPACE}/\n",

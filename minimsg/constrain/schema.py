@@ -1,6 +1,6 @@
 """A client's JSON Schema made ready for the grammar engine, never wider than it was.
 
-- JSON is compact, or has little white space where a model writes it by itself. No character
+- JSON has no white space that could go on for ever. No character
   of a string is written as `\\uXXXX`: half a pair would be no text, and lengths would differ.
 - The properties of an object come in one order: the required ones as the schema lists
   them, then the others.
@@ -13,8 +13,9 @@ Knows the schema as data; what the engine refuses is in `refusal.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Final
 
 from pydantic import JsonValue
@@ -33,13 +34,28 @@ ELSEWHERE: Final = frozenset({
 })  # fmt: skip
 
 
+class Spacing(Enum):
+    """The white space of the JSON that is written."""
+
+    NONE = auto()
+    ONE = auto()  # after each comma and colon, as in the prompts that models are trained on
+    SOME = auto()  # wherever JSON allows, up to a bound
+
+
+SPACINGS: Final[Mapping[Spacing, JsonObject]] = {
+    Spacing.NONE: {"whitespace_flexible": False},
+    Spacing.ONE: {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "},
+    Spacing.SOME: {"whitespace_pattern": SPACE},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """On which terms a schema is taken."""
 
     is_closed: bool = True  # objects have no other properties than those listed
     is_lenient: bool = False  # what cannot be enforced is left out, not refused
-    is_spaced: bool = False  # with some white space
+    spacing: Spacing = Spacing.NONE
 
 
 def made_ready(schema: JsonObject, terms: Terms) -> JsonObject:
@@ -47,11 +63,7 @@ def made_ready(schema: JsonObject, terms: Terms) -> JsonObject:
     ready = _rewritten(schema, may_close=terms.is_closed)
     assert isinstance(ready, dict)
     style: JsonObject = {"json_allowed_escapes": 'nrbtf\\"', "lenient": terms.is_lenient}
-    if terms.is_spaced:
-        style["whitespace_pattern"] = SPACE
-    else:
-        style["whitespace_flexible"] = False
-    return {**ready, "x-guidance": style}
+    return {**ready, "x-guidance": {**style, **SPACINGS[terms.spacing]}}
 
 
 def parts_of(schema: JsonValue) -> Iterator[tuple[str, JsonValue]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import ClassVar, Final
 
 from pydantic import JsonValue
 
@@ -35,6 +35,8 @@ KNOWN: Final = frozenset({
 
 class XmlBody:
     """The tag of the function and what is in it; a `Body` of `calls.py`."""
+
+    is_json: ClassVar[bool] = False
 
     def rules(self, name: str, tool: str, schema: JsonObject | None, *, is_held: bool) -> str:
         if schema is None:
