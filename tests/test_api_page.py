@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from minimsg.prompt.thinking import BUDGETS
+from minimsg.features import FEATURES
 from minimsg.protocol.betas import KNOWN
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.gates import FIELDS
@@ -30,3 +31,7 @@ def test_the_extensions_are_those_that_strict_does_not_know() -> None:
 def test_the_budgets_of_efforts_are_those_that_are_kept() -> None:
     for effort, budget in BUDGETS.items():
         assert (f"`{effort}` {budget:,}" if budget else f"`{effort}` has none") in PAGE
+
+
+def test_every_feature_that_can_be_switched_off_is_named() -> None:
+    assert all(f"`{feature}`" in PAGE for feature in FEATURES)
