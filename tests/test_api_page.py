@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from minimsg.prompt.thinking import BUDGETS
 from minimsg.features import FEATURES
+from minimsg.prompt.thinking import BUDGETS
 from minimsg.protocol.betas import KNOWN
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.gates import FIELDS
