@@ -6,7 +6,7 @@ beside the template's other half, or name a tool parameter `think` that the temp
 between `<` and `>`. So the *template's own literals* are changed, once, when it is
 compiled: each control string in them becomes a marker, two lone surrogates that stand
 for its number. Rendered text is then cut at markers, and whatever else it holds is plain
-text. No filter makes a surrogate, and no value may hold one (`render.py` refuses it, as
+text. No filter makes a surrogate, and no value may hold one (`reading.py` refuses it, as
 JSON in UTF-8 cannot even say it), so no user can write a marker, by no detour.
 
 Markers, not placeholders in the users' text, because then no value has to be searched,

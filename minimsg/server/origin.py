@@ -21,7 +21,8 @@ from minimsg.errors import ConfigError, Forbidden
 from minimsg.server.respond import Handler
 
 HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/@?#,\s]+)(:\d{0,5})?", re.IGNORECASE)
-LOOPBACK_ORIGIN: Final = re.compile(r"http://(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
+ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]+")
+LOOPBACK_ORIGIN: Final = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?")
 HEADER_NAMES: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+(, ?[\w!#$%&'*+.^`|~-]+)*", re.ASCII)
 
 PREFLIGHT_S: Final = "600"  # that a browser may remember the answer
@@ -59,7 +60,7 @@ class AllowList:
         is_checked = hosts or is_loopback(config.host)
         return cls(
             hosts=hosts if is_checked else None,
-            origins=frozenset(origin.lower().rstrip("/") for origin in config.allow_origin),
+            origins=frozenset(_configured_origin(origin) for origin in config.allow_origin),
         )
 
     def has_host(self, header: str | None) -> bool:
@@ -140,3 +141,10 @@ def _configured_host(host: str) -> str:
     if name is None:
         raise ConfigError(f"--allow-host {host}: expected a host name, such as example.org")
     return name
+
+
+def _configured_origin(origin: str) -> str:
+    sent = origin.lower().rstrip("/")  # as browsers send it
+    if origin not in ("*", "null") and not ORIGIN.fullmatch(sent):
+        raise ConfigError(f"--allow-origin {origin}: expected * or https://example.org")
+    return sent

@@ -64,11 +64,18 @@ def test_a_name_that_no_request_can_have_is_refused_at_start(host: str) -> None:
         AllowList.of(ServerConfig(allow_host=(host,)))
 
 
+@pytest.mark.parametrize("origin", ["", "example.com", "https://example.com/page"])
+def test_an_origin_that_no_browser_sends_is_refused_at_start(origin: str) -> None:
+    with pytest.raises(ConfigError, match="--allow-origin"):
+        AllowList.of(ServerConfig(allow_origin=(origin,)))
+
+
 @pytest.mark.parametrize(
     ("origin", "allowed", "may_call"),
     [
         ("http://localhost", (), True),
         ("http://localhost:5173", (), True),
+        ("https://localhost:3000", (), True),
         ("http://127.0.0.1:8080", (), True),
         ("http://[::1]:8080", (), True),
         ("null", (), False),
