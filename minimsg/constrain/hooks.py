@@ -13,7 +13,7 @@ from operator import and_
 
 from minimsg.constrain.loops import Circles
 from minimsg.constrain.matcher import Matcher
-from minimsg.constrain.vocabulary import Vocabulary
+from minimsg.constrain.vocabulary import Vocabulary, bits_of
 from minimsg.engine.types import BitMask, TokenHook
 
 
@@ -81,10 +81,5 @@ class Together:
 
 
 def as_bits(mask: BitMask | Sequence[int]) -> BitMask:
-    """A mask of any form as bits."""
-    if isinstance(mask, BitMask):
-        return mask
-    bits = bytearray(max(mask, default=-1) // 8 + 1)
-    for id in mask:
-        bits[id // 8] |= 1 << id % 8
-    return BitMask(bytes(bits))
+    """A mask of either form as bits."""
+    return mask if isinstance(mask, BitMask) else bits_of(mask)

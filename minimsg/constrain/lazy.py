@@ -1,9 +1,10 @@
 """Calls that the model begins by itself are held well-formed, and the rest is left to it.
 
 The hook allows everything until the parser says that a call has begun: its tag and a known
-name are complete. From then on a grammar holds the call, up to its end. A call of a strict
-tool that is written in a way no grammar here holds ends its request: its input must never
-be of another form than promised.
+name are complete. From then on a grammar holds the call, up to its end. The turn may end
+inside a call all the same, which the parser then closes with what is whole; unless its tool
+is strict, whose input is never of another form than promised: a call of it that began in a
+way which no grammar here holds ends its request.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class LazyGrammarHook:
         self._start()
 
     def mask(self) -> BitMask | None:
-        return self._held.mask() if self._held else None
+        if self._held is None:
+            return None
+        mask, call = self._held.mask(), self._reading.calls[-1]
+        return mask if call.name in self._strict else mask | self._vocabulary.ends
 
     def forced(self) -> int | None:
         is_over = self._is_one_call and any(not call.is_open for call in self._reading.calls)

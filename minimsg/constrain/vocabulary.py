@@ -8,6 +8,7 @@ Knows tokens, no grammar (`lark.py` writes them, `compiler.py` compiles them).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from threading import Lock
 from typing import TYPE_CHECKING, cast
 
@@ -30,6 +31,7 @@ class Vocabulary:
         self.tokenizer = tokenizer
         self.end_ids = end_ids
         self.end_id = end_id
+        self.ends = bits_of(end_ids)
         self._lock = Lock()
         self._engine_form: LLTokenizer | None = None
         self._sets: dict[tuple[bytes, ...], BitMask] = {}
@@ -58,11 +60,9 @@ class Vocabulary:
 
     def _find(self, beginnings: tuple[bytes, ...]) -> BitMask:
         control = set(self.tokenizer.control.values())
-        bits = bytearray(self.tokenizer.vocab_size // 8 + 1)
-        for id in range(self.tokenizer.vocab_size):
-            if id not in control and self.tokenizer.token_bytes(id).startswith(beginnings):
-                bits[id // 8] |= 1 << id % 8
-        return BitMask(bytes(bits))
+        ordinary = [id for id in range(self.tokenizer.vocab_size) if id not in control]
+        token_bytes = self.tokenizer.token_bytes
+        return bits_of([id for id in ordinary if token_bytes(id).startswith(beginnings)])
 
     def _make(self) -> LLTokenizer:
         require("llguidance", extra="engine", purpose="to hold replies to a form")
@@ -72,6 +72,14 @@ class Vocabulary:
         ends = [self.end_id, *sorted(self.end_ids - {self.end_id})]
         tokens = cast("TokenizerWrapper", _Tokens(self, size))
         return LLTokenizer(tokens, n_vocab=size, eos_token=ends)
+
+
+def bits_of(ids: Collection[int]) -> BitMask:
+    """The set of `ids`."""
+    bits = bytearray(max(ids, default=-1) // 8 + 1)
+    for id in ids:
+        bits[id // 8] |= 1 << id % 8
+    return BitMask(bytes(bits))
 
 
 class _Tokens:

@@ -34,8 +34,15 @@ class BitMask:
     def __and__(self, other: BitMask) -> BitMask:
         """The ids that are in both."""
         size = min(len(self.bits), len(other.bits))
-        pair = (int.from_bytes(each.bits[:size], "little") for each in (self, other))
-        return BitMask((next(pair) & next(pair)).to_bytes(size, "little"))
+        return BitMask((self._number(size) & other._number(size)).to_bytes(size, "little"))
+
+    def __or__(self, other: BitMask) -> BitMask:
+        """The ids that are in either."""
+        size = max(len(self.bits), len(other.bits))
+        return BitMask((self._number(size) | other._number(size)).to_bytes(size, "little"))
+
+    def _number(self, size: int) -> int:
+        return int.from_bytes(self.bits[:size], "little")
 
 
 class TokenHook(Protocol):

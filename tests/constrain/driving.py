@@ -39,12 +39,24 @@ def may_come(hook: TokenHook, id: int) -> bool:
     return allowed is None or id in allowed
 
 
-def drawn(hook: TokenHook, vocabulary: Vocabulary, seed: int, max_tokens: int = 2000) -> list[int]:
-    """Ids drawn uniformly until the turn ends; now and then an ending is spelled if it may come."""
+def drawn(
+    hook: TokenHook,
+    vocabulary: Vocabulary,
+    seed: int,
+    max_tokens: int = 2000,
+    *,
+    ends: bool = True,
+) -> list[int]:
+    """Ids drawn uniformly until the turn ends; now and then an ending is spelled if it may come.
+
+    `ends`: whether the turn may end where it need not.
+    """
     chance, ids, ending = random.Random(seed), list[int](), list[int]()
     while len(ids) < max_tokens and not (ids and ids[-1] in vocabulary.end_ids):
         allowed = allowed_ids(hook)
         assert allowed, "nothing, or anything, may come"
+        if not ends:
+            allowed = [id for id in allowed if id not in vocabulary.end_ids]
         if not ending and chance.random() < 0.1:
             ending = vocabulary.tag(chance.choice(ENDINGS))
         if ending and ending[0] in allowed:

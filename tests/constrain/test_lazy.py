@@ -74,11 +74,10 @@ def is_free(hook: TokenHook) -> bool:
 
 
 def finish(hook: TokenHook, vocabulary: Vocabulary, seed: int) -> list[int]:
-    """Draw until the hook lets go of the call."""
-
+    """Draw until the hook lets go of the call, which nothing ends before."""
     ids: list[int] = []
     while not is_free(hook):
-        ids += drawn(hook, vocabulary, seed + len(ids), 1)
+        ids += drawn(hook, vocabulary, seed + len(ids), 1, ends=False)
         if len(ids) > 1500:
             pytest.skip("chance did not end the call")
     return ids
@@ -97,7 +96,7 @@ async def test_a_call_is_held_from_its_name_to_its_end_however_it_began(
     for vocabulary in (plain, tagged):
         hook = await hook_for(grammars, vocabulary, format, constraint)
         assert write(hook, vocabulary, text) == ""
-        assert not may_come(hook, TURN_END)
+        assert may_come(hook, TURN_END) == (not constraint.strict)
         ids = [*ids_of(vocabulary, text), *finish(hook, vocabulary, len(text))]
         said = read(vocabulary, format, TOOLS, ids)
         name, input = said.calls[-1]
@@ -140,6 +139,18 @@ async def test_what_the_parser_puts_right_may_come(
     hook = await hook_for(grammars, plain, "hermes", Constraint())
     assert write(hook, plain, f"<tool_call>{text}") == ""
     assert is_free(hook)
+
+
+async def test_a_turn_may_end_inside_a_call_unless_its_tool_is_strict(
+    plain: Vocabulary, grammars: MakeGrammars
+) -> None:
+    text = '<tool_call>{"name": "tool", "arguments": {"at": {"lat": 1'
+    for constraint in (Constraint(), STRICT):
+        hook = await hook_for(grammars, plain, "hermes", constraint)
+        assert write(hook, plain, text) == ""
+        assert may_come(hook, TURN_END) == (not constraint.strict)
+    said = read(plain, "hermes", TOOLS, [*ids_of(plain, text), TURN_END])
+    assert said.calls == [("tool", "{}")]
 
 
 async def test_white_space_does_not_go_on_for_ever(

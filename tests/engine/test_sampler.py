@@ -141,6 +141,7 @@ def test_an_allowed_id_is_taken_however_unlikely_it_is() -> None:
         assert only(sampled(logits, mask, 1.0)).id == 9
 
 
-def test_two_masks_together_allow_what_both_do() -> None:
-    both = allowed({1, 9, 30}, 4) & allowed({9, 30, 60}, 8)
-    assert both == allowed({9, 30}, 4)
+def test_of_two_masks_both_or_either_may_have_to_allow_an_id() -> None:
+    short, long = allowed({1, 9, 30}, 4), allowed({9, 30, 60}, 8)
+    assert short & long == allowed({9, 30}, 4)
+    assert short | long == long | short == allowed({1, 9, 30, 60}, 8)
