@@ -17,7 +17,6 @@ class Constraint:
 
     must_call: list[str] = field(default_factory=list)  # one of these; empty: as it likes
     is_one_call: bool = False  # at most; with `must_call`, exactly
-    holds_calls: bool = True  # that the model makes by itself, from the tool's name on
     strict: dict[str, str] = field(default_factory=dict)  # a tool's name -> its schema's JSON path
     schema: JsonObject | None = None  # of a reply that is one JSON value
     schema_path: str = "output_config.format.schema"
@@ -35,13 +34,10 @@ def constraint_of(
     elif isinstance(choice, NamedChoice):
         must_call = [choice.name]
     format, format_path = _format(request)
-    strict, is_one_call = _strict(request), _is_one_call(choice)
     return Constraint(
         must_call=must_call,
-        is_one_call=is_one_call,
-        # Any other call keeps the model's own spacing, which grammars do not have.
-        holds_calls=bool(strict) or is_one_call,
-        strict=strict,
+        is_one_call=_is_one_call(choice),
+        strict=_strict(request),
         schema=format.schema_ if format else None,
         schema_path=format_path,
         thinking_budget=thinking_budget,
@@ -51,7 +47,8 @@ def constraint_of(
 def _is_one_call(choice: ToolChoice | None) -> bool:
     if choice is None or isinstance(choice, NoneChoice):
         return False
-    return bool(choice.disable_parallel_tool_use)
+    # Whoever names a tool wants it called; small models would call it without end.
+    return isinstance(choice, NamedChoice) or bool(choice.disable_parallel_tool_use)
 
 
 def _format(request: PromptRequest) -> tuple[JsonSchemaFormat | None, str]:

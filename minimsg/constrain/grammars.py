@@ -55,6 +55,12 @@ class Grammars:
         """Compile no more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
+    async def warm(self) -> None:
+        """Make what the first request with tools would wait for, seconds of it."""
+        if self._form is not None:
+            texts = held_grammars("", None, self._form)
+            await self._beside(partial(self._compiler.matcher, texts))
+
     async def hook(
         self,
         constraint: Constraint,
@@ -93,7 +99,7 @@ class Grammars:
             self._refuse_calls(constraint)
         if constraint.must_call or constraint.schema is not None:
             return [await self._whole_reply(constraint, tools, thinking)]
-        if tools and self._form and constraint.holds_calls:
+        if tools and self._form:
             return [await self._calls(constraint, tools, reading)]
         return []
 
@@ -110,6 +116,9 @@ class Grammars:
     ) -> TokenHook:
         """A reply that is calls, or one JSON value (or calls, if it may have either)."""
         names = constraint.must_call or list(tools if self._form else ())
+        for name in names:
+            if name not in tools:  # deferred, and not loaded so far
+                raise InvalidRequest("", f"Tool '{name}' not found in provided tools")
         value = None
         if constraint.schema is not None and not constraint.must_call:
             value = await self._check.value_schema(constraint.schema, constraint.schema_path)
