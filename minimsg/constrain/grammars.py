@@ -129,7 +129,7 @@ class Grammars:
         texts = reply_grammars(reply, self._form, self._vocabulary)
         matcher = await self._beside(partial(self._compiler.matcher, texts))
         is_json = self._form is None or self._form.body.is_json
-        circles = Circles(self._vocabulary) if is_json else None
+        circles = Circles(self._vocabulary) if is_json and thinking is None else None
         return GrammarHook(matcher, self._vocabulary, circles)
 
     async def _calls(

@@ -34,10 +34,7 @@ class GrammarHook:
 
     def mask(self) -> BitMask | None:
         mask = self._matcher.mask()
-        if self._circles and (way_out := self._circles.way_out()):
-            narrowed = mask & way_out
-            return narrowed if any(narrowed.bits) else mask
-        return mask
+        return self._circles.way_out(mask) if self._circles else mask
 
     def forced(self) -> int | None:
         return self._vocabulary.end_id if self._matcher.is_finished else None

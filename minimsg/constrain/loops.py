@@ -17,6 +17,11 @@ MIN_IDS: Final = 160  # that are the same as those before them
 MIN_TURNS: Final = 8
 MAX_PERIOD: Final = 64
 NUMBERS: Final = frozenset(b"0123456789+-.eE,[] \n")
+# Beginnings of tokens; no JSON but that of a string goes on with the letter.
+LETTER: Final = rb"z"
+QUOTE: Final = rb'"'
+LIST: Final = rb"[\]}]*\]"
+QUOTE_AND_LIST: Final = QUOTE + LIST
 
 
 class Circles:
@@ -44,21 +49,30 @@ class Circles:
         for id in ids[-MIN_TURNS * MAX_PERIOD :]:
             self.push(id)
 
-    def way_out(self) -> BitMask | None:
-        """The ids that would end what repeats, if it has repeated for too long."""
+    def way_out(self, mask: BitMask) -> BitMask:
+        """What of `mask` would end what repeats, if it has repeated for too long; else `mask`."""
         period = next((p for p, run in enumerate(self._runs) if p and run >= _limit(p)), None)
         if period is None:
-            return None
+            return mask
         token_bytes = self._vocabulary.tokenizer.token_bytes
         circle = b"".join(map(token_bytes, self._ids[-period:]))
         after = token_bytes(self._ids[-period])  # what the circle goes on with
+        ending = self._ending(circle, after, is_text=self._allows(mask, LETTER))
+        return mask & ending if ending and any((mask & ending).bits) else mask
+
+    def _ending(self, circle: bytes, after: bytes, *, is_text: bool) -> BitMask | None:
+        """Tokens that end the string or list here, if this is a place for it."""
         if NUMBERS.issuperset(circle):
             return None
         if b'"' not in circle:
-            is_place = after.startswith(b" ") or b" " not in circle
-            return self._vocabulary.starting_with(b'"') if is_place else None
-        is_place = after.startswith((b'"', b",", b"]"))
-        return self._vocabulary.starting_with(b"]", b'"]') if is_place else None
+            is_place = is_text and (after.startswith(b" ") or b" " not in circle)
+            return self._vocabulary.matching(QUOTE) if is_place else None
+        if is_text:
+            return self._vocabulary.matching(QUOTE_AND_LIST) if after.startswith(b'"') else None
+        return self._vocabulary.matching(LIST) if after.startswith((b"}", b"]", b",")) else None
+
+    def _allows(self, mask: BitMask, pattern: bytes) -> bool:
+        return any((mask & self._vocabulary.matching(pattern)).bits)
 
 
 def _limit(period: int) -> int:

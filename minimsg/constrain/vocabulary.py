@@ -8,6 +8,7 @@ Knows tokens, no grammar (`lark.py` writes them, `compiler.py` compiles them).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from threading import Lock
 from typing import TYPE_CHECKING, cast
@@ -34,7 +35,7 @@ class Vocabulary:
         self.ends = bits_of(end_ids)
         self._lock = Lock()
         self._engine_form: LLTokenizer | None = None
-        self._sets: dict[tuple[bytes, ...], BitMask] = {}
+        self._sets: dict[bytes, BitMask] = {}
 
     def engine_form(self) -> LLTokenizer:
         """The tokens as llguidance has them, made once: 1 s for 152k tokens, 0.4 s for 49k.
@@ -52,17 +53,15 @@ class Vocabulary:
             return [self.tokenizer.control[text]]
         return self.tokenizer.encode(text, at_start=False)
 
-    def starting_with(self, *beginnings: bytes) -> BitMask:
-        """The ids of text that starts in one of these ways; looked for once."""
-        if beginnings not in self._sets:
-            self._sets[beginnings] = self._find(beginnings)
-        return self._sets[beginnings]
-
-    def _find(self, beginnings: tuple[bytes, ...]) -> BitMask:
-        control = set(self.tokenizer.control.values())
-        ordinary = [id for id in range(self.tokenizer.vocab_size) if id not in control]
-        token_bytes = self.tokenizer.token_bytes
-        return bits_of([id for id in ordinary if token_bytes(id).startswith(beginnings)])
+    def matching(self, pattern: bytes) -> BitMask:
+        """The ids of text that begins with `pattern`, a regular expression; looked for once."""
+        if pattern not in self._sets:
+            control = set(self.tokenizer.control.values())
+            ordinary = [id for id in range(self.tokenizer.vocab_size) if id not in control]
+            begins = re.compile(pattern).match
+            ids = [id for id in ordinary if begins(self.tokenizer.token_bytes(id))]
+            self._sets[pattern] = bits_of(ids)
+        return self._sets[pattern]
 
     def _make(self) -> LLTokenizer:
         require("llguidance", extra="engine", purpose="to hold replies to a form")
