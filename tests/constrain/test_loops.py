@@ -1,0 +1,76 @@
+"""A reply that goes in circles is led out, at a whole item, and only then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from minimsg.constrain.constraint import Constraint
+from minimsg.constrain.vocabulary import Vocabulary
+from minimsg.engine.types import TokenHook
+from tests.constrain.conftest import MakeGrammars
+from tests.constrain.driving import allowed_ids, write
+from tests.constrain.schemas import of
+
+TEXTS = of({"a": {"type": "array", "items": {"type": "string"}}}, "a")
+NUMBERS = of({"a": {"type": "array", "items": {"type": "number"}}}, "a")
+
+
+async def hook_for(grammars: MakeGrammars, plain: Vocabulary, schema: dict[str, Any]) -> TokenHook:
+    hook = await grammars(plain, "hermes").hook(Constraint(schema=schema), {})
+    assert hook is not None
+    return hook
+
+
+async def test_a_sentence_that_is_said_again_and_again_ends_its_string_after_a_word(
+    plain: Vocabulary, grammars: MakeGrammars
+) -> None:
+    hook = await hook_for(grammars, plain, TEXTS)
+    rest = write(hook, plain, '{"a":["' + "so it is " * 40)
+    assert allowed_ids(hook) == [ord('"')]
+    assert rest.startswith(" ")
+    assert 160 <= 9 * 40 - len(rest) < 180
+    assert write(hook, plain, '","and","on"]}') == ""
+
+
+async def test_an_item_that_comes_again_and_again_ends_its_list(
+    plain: Vocabulary, grammars: MakeGrammars
+) -> None:
+    hook = await hook_for(grammars, plain, TEXTS)
+    rest = write(hook, plain, '{"a":[' + '"same",' * 40)
+    assert allowed_ids(hook) == [ord("]")]
+    assert rest.startswith(',"same"')
+    assert 160 <= 7 * 40 - len(rest) < 180
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":["' + "so it is " * 7,
+        '{"a":["' + "=" * 100,
+        '{"a":["' + "".join(f"line {n}, " for n in range(40)),
+        '{"a":[' + '"same",' * 7 + '"same"',
+    ],
+)
+async def test_a_few_times_are_no_circle(
+    plain: Vocabulary, grammars: MakeGrammars, text: str
+) -> None:
+    hook = await hook_for(grammars, plain, TEXTS)
+    assert write(hook, plain, text) == ""
+    assert len(allowed_ids(hook) or []) > 1
+
+
+async def test_a_grid_of_numbers_is_no_circle(plain: Vocabulary, grammars: MakeGrammars) -> None:
+    hook = await hook_for(grammars, plain, NUMBERS)
+    assert write(hook, plain, '{"a":[' + "0," * 200 + "0") == ""
+    assert len(allowed_ids(hook) or []) > 1
+
+
+async def test_a_circle_that_was_taken_back_is_none(
+    plain: Vocabulary, grammars: MakeGrammars
+) -> None:
+    hook = await hook_for(grammars, plain, TEXTS)
+    write(hook, plain, '{"a":[' + '"same",' * 40)
+    hook.rollback(7)
+    assert write(hook, plain, ',"diff",' + '"same",' * 20) == ""
