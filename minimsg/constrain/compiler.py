@@ -28,6 +28,7 @@ CACHE_BYTES: Final = 64 << 20
 FIXED_BYTES, BYTES_PER_CHARACTER = 50_000, 25
 TOO_COMPLEX: Final = "Schema is too complex for compilation."  # the hosted API's words
 TOO_LARGE: Final = re.compile(r"too (large|complex|many|big|long)|limit exceeded|fuel")
+MAX_CHARACTERS: Final = 1 << 19  # of one grammar: seconds of work, beside the event loop
 MAX_LEXER_STATES: Final = 25_000  # of 1-2 KB each, in the grammar of one reply
 MAX_GRAMMAR_SYMBOLS: Final = 200_000
 
@@ -97,6 +98,8 @@ class Compiler:
     def _compile(self, text: str) -> Verdict:
         from llguidance import LLMatcher
 
+        if len(text) > MAX_CHARACTERS:
+            return Verdict(f"too large: {len(text):,} characters")
         tokens = self._vocabulary.engine_form()
         compiled = LLMatcher(tokens, text, limits=limits(), log_level=0)
         if compiled.is_error():
