@@ -227,6 +227,7 @@ class TokenStream:
 
     async def __anext__(self) -> Token:
         if self.finish is None:
+            await asyncio.sleep(0)  # a reader who is behind never waits, and could not be cancelled
             output = await self._queue.get()
             if isinstance(output, Token):
                 return output

@@ -324,3 +324,25 @@ async def test_a_loop_that_closes_over_its_streams_frees_them(make_engine: Any) 
         await asyncio.to_thread(asyncio.run, leave())
         await until(lambda: is_empty(worker))
         assert worker.is_alive
+
+
+async def test_a_reader_who_is_behind_can_be_cancelled_amid_what_is_there(
+    make_engine: Any,
+) -> None:
+    """As by Ctrl-C in a chat: without a wait between tokens it would read to the end."""
+    async with running(make_engine()) as worker:
+        stream = await worker.submit(request("a", max_tokens=8))
+        await until(lambda: is_empty(worker))
+        await asyncio.sleep(0.05)  # every token lies in the queue
+        read: list[int] = []
+
+        async def read_all() -> None:
+            async for token in stream:
+                read.append(token.id)
+
+        reader = asyncio.create_task(read_all())
+        await asyncio.sleep(0)
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
+        assert len(read) < 8
