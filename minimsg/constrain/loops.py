@@ -62,14 +62,13 @@ class Circles:
 
     def _ending(self, circle: bytes, after: bytes, *, is_text: bool) -> BitMask | None:
         """Tokens that end the string or list here, if this is a place for it."""
-        if NUMBERS.issuperset(circle):
-            return None
-        if b'"' not in circle:
-            is_place = is_text and (after.startswith(b" ") or b" " not in circle)
+        if is_text and b'"' not in circle:
+            is_place = after.startswith(b" ") or b" " not in circle
             return self._vocabulary.matching(QUOTE) if is_place else None
         if is_text:
             return self._vocabulary.matching(QUOTE_AND_LIST) if after.startswith(b'"') else None
-        return self._vocabulary.matching(LIST) if after.startswith((b"}", b"]", b",")) else None
+        is_place = after.startswith((b"}", b"]", b",")) and not NUMBERS.issuperset(circle)
+        return self._vocabulary.matching(LIST) if is_place else None
 
     def _allows(self, mask: BitMask, pattern: bytes) -> bool:
         return any((mask & self._vocabulary.matching(pattern)).bits)

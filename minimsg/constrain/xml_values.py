@@ -44,6 +44,18 @@ NOTES: Final = frozenset({"title", "description", "default", "examples", "deprec
     "$comment", "readOnly", "writeOnly"})  # fmt: skip
 LENGTHS: Final = frozenset({"minLength", "maxLength"})
 KINDS: Final = ("string", "number", "boolean", "null", "object", "array")
+NUMERIC: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+KEYWORDS: Final[dict[str, tuple[str, ...]]] = {
+    "string": ("minLength", "maxLength", "pattern", "format"),
+    "number": NUMERIC,
+    "integer": NUMERIC,
+    "boolean": (),
+    "null": (),
+    "object": ("properties", "required", "additionalProperties", "patternProperties",
+        "minProperties", "maxProperties"),
+    "array": ("items", "prefixItems", "minItems", "maxItems"),
+}  # fmt: skip
+ANY_KEYWORD: Final = frozenset(word for words in KEYWORDS.values() for word in words)
 MAX_STEPS: Final = 8  # of references to references
 
 
@@ -82,8 +94,10 @@ class ValueWriter:
         """
         texts = [choice for choice in choices if _kind(choice) == "string"]
         others = [choice for choice in choices if _kind(choice) != "string"]
-        if any(map(_is_any, texts)) and all(_is_any(other) and _is_word(other) for other in others):
-            return lark.RAW
+        if any(map(_is_any, texts)):  # then so may text that looks like any of these
+            others = [other for other in others if not _is_any(other)]
+            if not others:
+                return lark.RAW
         excluded = "".join(f" & {pattern}" for pattern in sorted(_exclusions(others)))
         parts = [part for text in texts for part in self._text(text, kinds, excluded)]
         parts += [f"/\\n({_word(other)})\\n{TAG}/" for other in others if _is_word(other)]
@@ -107,8 +121,10 @@ class ValueWriter:
         elif len(said) == 1 and isinstance(choices := part.get("anyOf", part.get("oneOf")), list):
             for choice in choices:
                 yield from self._choices(choice)
-        elif len(kinds) == 1 or not said:
-            yield from ({**part, "type": kind} for kind in kinds)
+        elif said <= ANY_KEYWORD:
+            for kind in map(str, kinds):
+                own = {word: part[word] for word in said if word in KEYWORDS[kind]}
+                yield {**own, "type": kind}
         else:
             raise Unwritable(", ".join(sorted(said)))
 

@@ -34,6 +34,14 @@ async def test_a_sentence_that_is_said_again_and_again_ends_its_string_after_a_w
     assert write(hook, plain, '","and","on"]}') == ""
 
 
+async def test_digits_that_repeat_in_a_string_end_it_too(
+    plain: Vocabulary, grammars: MakeGrammars
+) -> None:
+    hook = await hook_for(grammars, plain, TEXTS)
+    assert write(hook, plain, '{"a":["' + "28." * 90) != ""
+    assert allowed_ids(hook) == [ord('"')]
+
+
 async def test_an_item_that_comes_again_and_again_ends_its_list(
     plain: Vocabulary, grammars: MakeGrammars
 ) -> None:
