@@ -10,10 +10,11 @@ import pytest
 
 from minimsg.constrain.constraint import Constraint
 from minimsg.constrain.vocabulary import Vocabulary
+from minimsg.errors import InvalidRequest
 from minimsg.parsing.calls import CallableTool
 from tests.constrain.conftest import MakeGrammars
 from tests.constrain.driving import Said, drawn, read
-from tests.constrain.schemas import SCHEMAS
+from tests.constrain.schemas import SCHEMAS, of
 
 FORMATS = ["hermes", "qwen_xml", "llama_json", "json"]
 
@@ -68,3 +69,53 @@ async def test_any_of_several_tools_may_be_called_and_again_unless_only_one_call
     assert counts[True] == {1}
     assert max(counts[False]) > 1
     assert names == set(TWO)
+
+
+@pytest.mark.parametrize("format", ["hermes", "qwen_xml"])
+@pytest.mark.parametrize("name", ["a choice", "nested twice", "much"])
+async def test_the_real_vocabulary_makes_valid_calls_as_well(
+    qwen3: Vocabulary, grammars: MakeGrammars, format: str, name: str
+) -> None:
+    tools = {"tool": CallableTool(SCHEMAS[name])}
+    constraint = Constraint(must_call=["tool"], is_one_call=True)
+    hook = await grammars(qwen3, format).hook(constraint, tools)
+    assert hook is not None
+    ids = drawn(hook, qwen3, seed=3, max_tokens=400)
+    assert ids[-1] in qwen3.end_ids
+    assert ids[0] == qwen3.tokenizer.control["<tool_call>"]
+    assert_valid(read(qwen3, format, tools, ids), {"tool": SCHEMAS[name]})
+
+
+async def test_a_tool_that_the_model_was_not_told_of_cannot_be_forced(
+    plain: Vocabulary, grammars: MakeGrammars
+) -> None:
+    with pytest.raises(InvalidRequest, match="Tool 'later' not found in provided tools"):
+        await grammars(plain, "hermes").hook(Constraint(must_call=["later"]), TWO)
+
+
+async def test_a_model_without_a_form_of_calls_cannot_be_made_to_call(
+    plain: Vocabulary, grammars: MakeGrammars
+) -> None:
+    forced = Constraint(must_call=["now"])
+    with pytest.raises(InvalidRequest, match="are not supported for this model"):
+        await grammars(plain, "none").hook(forced, TWO)
+    strict = Constraint(strict={"now": "tools.1.custom.input_schema"})
+    with pytest.raises(InvalidRequest, match=r"tools\.1\.custom\.input_schema: strict tools are"):
+        await grammars(plain, "none").hook(strict, TWO)
+    assert await grammars(plain, "none").hook(Constraint(), TWO) is None
+
+
+async def test_what_a_strict_tool_asks_in_vain_is_refused_where_it_stands(
+    plain: Vocabulary, grammars: MakeGrammars
+) -> None:
+    schema = of({"q": {"type": "array", "uniqueItems": True}})
+    tools = {"tool": CallableTool(schema)}
+    path = "tools.4.custom.input_schema"
+    for constraint in (
+        Constraint(strict={"tool": path}),
+        Constraint(strict={"tool": path}, must_call=["tool"]),
+    ):
+        with pytest.raises(InvalidRequest) as error:
+            await grammars(plain, "hermes").hook(constraint, tools)
+        message = f"{path}.properties.q: 'uniqueItems' cannot be enforced; leave it out"
+        assert error.value.message == message
