@@ -8,8 +8,6 @@ so every step is asked. Knows ids, no hook (`hooks.py`) and no text but what it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING
 
 from minimsg.engine.types import BitMask
@@ -33,9 +31,14 @@ class Matcher:
 
     def mask(self) -> BitMask:
         """The ids that may come next, ends of the turn included. Raises GenerationFailed."""
-        masks = [BitMask(part.compute_bitmask()) for part in self._parts]
+        first, *others = self._parts
+        bits = first.compute_bitmask()
+        allowed = int.from_bytes(bits, "little")
+        for part in others:
+            if allowed & (allowed - 1):  # more than one id
+                allowed &= int.from_bytes(part.compute_bitmask(), "little")
         self._check()
-        return reduce(and_, masks)
+        return BitMask(allowed.to_bytes(len(bits), "little"))
 
     def advance(self, id: int) -> None:
         """Take `id` in. Raises GenerationFailed if it may not come."""

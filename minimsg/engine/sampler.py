@@ -12,6 +12,7 @@ from collections.abc import Sequence as Ids
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from minimsg.engine.draw import NUM_CANDIDATES, draw, rank, uniform
@@ -128,30 +129,36 @@ def constrain(scores: Tensor, hook: TokenHook) -> None:
     if mask is None:
         return
     if isinstance(mask, BitMask):
-        is_allowed = flags_of_bits(mask, len(scores)).to(scores.device)
+        flags = flags_of_bits(mask, len(scores))
     else:
-        is_allowed = flags_of_ids(mask, len(scores)).to(scores.device)
-    scores.copy_(torch.where(is_allowed, scores, IMPOSSIBLE.to(scores)))
-    if scores.max() == IMPOSSIBLE:
-        if not is_allowed.any():
-            raise GenerationFailed("the constraint allows no token")
-        scores[is_allowed] = torch.finfo(scores.dtype).min
+        flags = flags_of_ids(mask, len(scores))
+    num_allowed = np.count_nonzero(flags)
+    if not num_allowed:
+        raise GenerationFailed("the constraint allows no token")
+    lowest = torch.finfo(scores.dtype).min  # what is allowed is not impossible, however unlikely
+    if num_allowed < len(scores) // 8:
+        allowed = torch.from_numpy(np.flatnonzero(flags)).to(scores.device)
+        possible = scores[allowed].clamp(min=lowest)
+        scores.fill_(-torch.inf)
+        scores[allowed] = possible
+    else:
+        is_allowed = torch.from_numpy(flags).to(scores.device)
+        scores.copy_(torch.where(is_allowed, scores.clamp_(min=lowest), IMPOSSIBLE.to(scores)))
 
 
-def flags_of_bits(mask: BitMask, num_ids: int) -> Tensor:
-    """(V,) bool: whether an id of the model's is in `mask`."""
+def flags_of_bits(mask: BitMask, num_ids: int) -> NDArray[np.bool_]:
+    """(V,) whether an id of the model's is in `mask`."""
     packed = np.frombuffer(mask.bits, np.uint8)
-    bits = np.unpackbits(packed, bitorder="little", count=num_ids)
-    return torch.from_numpy(bits.view(np.bool_))
+    return np.unpackbits(packed, bitorder="little", count=num_ids).view(np.bool_)
 
 
-def flags_of_ids(ids: Ids[int], num_ids: int) -> Tensor:
-    """(V,) bool: whether an id of the model's is among `ids`. Raises GenerationFailed."""
+def flags_of_ids(ids: Ids[int], num_ids: int) -> NDArray[np.bool_]:
+    """(V,) whether an id of the model's is among `ids`. Raises GenerationFailed."""
     if len(ids) and (min(ids) < 0 or max(ids) >= num_ids):
         raise GenerationFailed(f"the constraint allows an id outside 0..{num_ids - 1}")
-    is_allowed = torch.zeros(num_ids, dtype=torch.bool)
-    is_allowed[torch.tensor(ids, dtype=torch.int64)] = True
-    return is_allowed
+    flags = np.zeros(num_ids, np.bool_)
+    flags[np.array(ids, np.int64)] = True
+    return flags
 
 
 def likeliest(logprobs: Tensor, n: int) -> tuple[tuple[int, float], ...]:
