@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from minimsg.constrain.subset import check_amount, check_subset
 from minimsg.protocol.options import JsonSchemaFormat
 from minimsg.protocol.request import PromptRequest
 from minimsg.protocol.tools import AnyChoice, CustomTool, NamedChoice, NoneChoice, ToolChoice
@@ -42,6 +43,20 @@ def constraint_of(
         schema_path=format_path,
         thinking_budget=thinking_budget,
     )
+
+
+def check_strictly(request: PromptRequest) -> None:
+    """What `request` wants enforced, the hosted API would enforce. Raises InvalidRequest."""
+    strict = {
+        f"tools.{index}.custom": tool.input_schema
+        for index, tool in enumerate(request.tools)
+        if isinstance(tool, CustomTool) and tool.strict
+    }
+    format, format_path = _format(request)
+    schemas = strict | ({format_path: format.schema_} if format else {})
+    check_amount(len(strict), list(schemas.values()))
+    for path, schema in schemas.items():
+        check_subset(path, schema)
 
 
 def _is_one_call(choice: ToolChoice | None) -> bool:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from minimsg.constrain.constraint import check_strictly
 from minimsg.constrain.subset import check_amount, check_subset
 from minimsg.errors import InvalidRequest
+from minimsg.protocol.request import PromptRequest
 
 TEXT: dict[str, Any] = {"type": "string"}
 POINTER: dict[str, Any] = {"$ref": "#/$defs/p"}
@@ -132,3 +134,29 @@ def test_parameters_with_several_types_are_16_at_most() -> None:
     with pytest.raises(InvalidRequest) as error:
         check_amount(1, [more])
     assert "(17 parameters with type arrays or anyOf)" in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, None),
+        ({"tools": [{"name": "a", "input_schema": {"type": "object"}}]}, None),
+        ({"tools": [{"name": "a", "input_schema": {"type": "object"}, "strict": True}]},
+            "tools.0.custom: For 'object' type, 'additionalProperties' must be explicitly set"),
+        ({"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
+            "output_config.format.schema: For 'object' type, 'additionalProperties' must be"),
+        ({"tools": [{"name": f"t{n}", "input_schema": closed({}), "strict": True}
+            for n in range(21)]}, "Too many strict tools (21)."),
+    ],
+)  # fmt: skip
+def test_strict_tools_and_formats_of_a_request_are_looked_at_and_other_tools_are_not(
+    fields: dict[str, Any], message: str | None
+) -> None:
+    messages = [{"role": "user", "content": "x"}]
+    request = PromptRequest.parse({"model": "m", "messages": messages, **fields})
+    if message is None:
+        check_strictly(request)
+        return
+    with pytest.raises(InvalidRequest) as error:
+        check_strictly(request)
+    assert error.value.message.startswith(message)
