@@ -21,7 +21,9 @@ NUMBERS: Final = frozenset(b"0123456789+-.eE,[] \n")
 LETTER: Final = rb"z"
 QUOTE: Final = rb'"'
 LIST: Final = rb"[\]}]*\]"
+BRACES: Final = rb"\}+$"  # where no token has the bracket as well, which comes next then
 QUOTE_AND_LIST: Final = QUOTE + LIST
+QUOTE_AND_BRACES: Final = rb'"\}*$'
 
 
 class Circles:
@@ -34,10 +36,13 @@ class Circles:
         self._vocabulary = vocabulary
         self._ids: list[int] = []
         self._runs = [0] * (MAX_PERIOD + 1)
+        self._is_leaving = False  # the last item has ended, its list has not
 
     def push(self, id: int) -> None:
         """`id` was committed."""
         self._ids.append(id)
+        if b"]" in self._vocabulary.tokenizer.token_bytes(id):
+            self._is_leaving = False
         for period in range(1, min(MAX_PERIOD + 1, len(self._ids))):
             is_same = self._ids[-1 - period] == id
             self._runs[period] = self._runs[period] + 1 if is_same else 0
@@ -46,32 +51,36 @@ class Circles:
         """The last `n` ids were taken back."""
         ids = self._ids[: len(self._ids) - n]
         self._ids, self._runs = [], [0] * (MAX_PERIOD + 1)
+        self._is_leaving = False
         for id in ids[-MIN_TURNS * MAX_PERIOD :]:
             self.push(id)
 
     def way_out(self, mask: BitMask) -> BitMask:
         """What of `mask` would end what repeats, if it has repeated for too long; else `mask`."""
         period = next((p for p, run in enumerate(self._runs) if p and run >= _limit(p)), None)
-        if period is None:
+        if period is None and not self._is_leaving:
             return mask
+        is_text = any((mask & self._vocabulary.matching(LETTER)).bits)
+        for ending in self._endings(period, is_text=is_text):
+            narrowed = mask & self._vocabulary.matching(ending)
+            if any(narrowed.bits):
+                self._is_leaving = ending in (QUOTE_AND_BRACES, BRACES)
+                return narrowed
+        return mask
+
+    def _endings(self, period: int | None, *, is_text: bool) -> tuple[bytes, ...]:
+        """How tokens begin that end the string or list here, if this is a place for it."""
+        if period is None:
+            return () if is_text else (LIST, BRACES)
         token_bytes = self._vocabulary.tokenizer.token_bytes
         circle = b"".join(map(token_bytes, self._ids[-period:]))
         after = token_bytes(self._ids[-period])  # what the circle goes on with
-        ending = self._ending(circle, after, is_text=self._allows(mask, LETTER))
-        return mask & ending if ending and any((mask & ending).bits) else mask
-
-    def _ending(self, circle: bytes, after: bytes, *, is_text: bool) -> BitMask | None:
-        """Tokens that end the string or list here, if this is a place for it."""
         if is_text and b'"' not in circle:
-            is_place = after.startswith(b" ") or b" " not in circle
-            return self._vocabulary.matching(QUOTE) if is_place else None
+            return (QUOTE,) if after.startswith(b" ") or b" " not in circle else ()
         if is_text:
-            return self._vocabulary.matching(QUOTE_AND_LIST) if after.startswith(b'"') else None
+            return (QUOTE_AND_LIST, QUOTE_AND_BRACES) if after.startswith(b'"') else ()
         is_place = after.startswith((b"}", b"]", b",")) and not NUMBERS.issuperset(circle)
-        return self._vocabulary.matching(LIST) if is_place else None
-
-    def _allows(self, mask: BitMask, pattern: bytes) -> bool:
-        return any((mask & self._vocabulary.matching(pattern)).bits)
+        return (LIST, BRACES) if is_place else ()
 
 
 def _limit(period: int) -> int:

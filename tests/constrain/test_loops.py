@@ -34,6 +34,17 @@ async def test_a_sentence_that_is_said_again_and_again_ends_its_string_after_a_w
     assert write(hook, plain, '","and","on"]}') == ""
 
 
+async def test_a_list_of_objects_is_ended_token_by_token(
+    plain: Vocabulary, grammars: MakeGrammars
+) -> None:
+    item = of({"b": {"type": "string"}}, "b")
+    hook = await hook_for(grammars, plain, of({"a": {"type": "array", "items": item}}, "a"))
+    rest = write(hook, plain, '{"a":[' + '{"b":"same"},' * 40)
+    assert rest.startswith(',{"b"')
+    assert allowed_ids(hook) == [ord("]")]
+    assert write(hook, plain, "]}") == ""
+
+
 async def test_digits_that_repeat_in_a_string_end_it_too(
     plain: Vocabulary, grammars: MakeGrammars
 ) -> None:
