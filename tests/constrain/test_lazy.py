@@ -16,7 +16,7 @@ from minimsg.errors import GenerationFailed
 from minimsg.parsing.calls import CallableTool
 from minimsg.parsing.thinking import ThinkingTags
 from tests.constrain.conftest import MakeGrammars
-from tests.constrain.driving import allowed_ids, drawn, ids_of, may_come, read, write
+from tests.constrain.driving import allowed_ids, drawn, ids_of, may_come, read, spell, write
 from tests.constrain.schemas import SCHEMAS
 
 TOOLS = {"now": CallableTool(), "tool": CallableTool(SCHEMAS["nested"])}
@@ -54,6 +54,12 @@ TOLERATED = {
     '{"name": "tool", "arguments": "{\\"a\\": 1}"}',
     '{"name": "tool", "id": "call_0"}',
 }
+NUM_DRAWN, MAX_ROUNDS = 40, 200
+# Each round closes at least one thing: a string of either kind, a list, an object, a key.
+JSON_CLOSINGS = ['"', "'", "]", "}", ":"]
+CLOSINGS = {format: JSON_CLOSINGS for format in BEGINNINGS} | {
+    "qwen_xml": [*JSON_CLOSINGS, "\n</parameter>", ">", "</function>", "</tool_call>"]
+}
 ALL = [(format, text) for format, texts in BEGINNINGS.items() for text in texts]
 
 
@@ -73,14 +79,30 @@ def is_free(hook: TokenHook) -> bool:
     return allowed_ids(hook) is None
 
 
-def finish(hook: TokenHook, vocabulary: Vocabulary, seed: int) -> list[int]:
-    """Draw until the hook lets go of the call, which nothing ends before."""
+def finish(hook: TokenHook, vocabulary: Vocabulary, format: str, seed: int) -> list[int]:
+    """Draw a while, then close what is open, piece by piece, until the hook lets go of the call.
+
+    Nothing else ends a call. Where no closing piece may come, as inside `true`, chance decides.
+    """
     ids: list[int] = []
-    while not is_free(hook):
-        ids += drawn(hook, vocabulary, seed + len(ids), 1, ends=False)
-        if len(ids) > 1500:
-            pytest.skip("chance did not end the call")
-    return ids
+
+    def draw() -> None:
+        ids.extend(drawn(hook, vocabulary, seed + len(ids), 1, ends=False))
+
+    while not is_free(hook) and len(ids) < NUM_DRAWN:
+        draw()
+    for _ in range(MAX_ROUNDS):
+        length = len(ids)
+        for piece in CLOSINGS[format]:
+            for id in ids_of(vocabulary, piece):
+                if not is_free(hook) and may_come(hook, id):
+                    hook.advance(id)
+                    ids.append(id)
+        if is_free(hook):
+            return ids
+        if len(ids) == length:
+            draw()
+    raise AssertionError(f"not to be closed: {spell(vocabulary, ids)}")
 
 
 @pytest.mark.parametrize(("format", "text"), ALL)
@@ -97,7 +119,7 @@ async def test_a_call_is_held_from_its_name_to_its_end_however_it_began(
         hook = await hook_for(grammars, vocabulary, format, constraint)
         assert write(hook, vocabulary, text) == ""
         assert may_come(hook, TURN_END) == (not constraint.strict)
-        ids = [*ids_of(vocabulary, text), *finish(hook, vocabulary, len(text))]
+        ids = [*ids_of(vocabulary, text), *finish(hook, vocabulary, format, len(text))]
         said = read(vocabulary, format, TOOLS, ids)
         name, input = said.calls[-1]
         assert name == "tool"
