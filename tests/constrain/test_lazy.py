@@ -57,7 +57,7 @@ TOLERATED = {
 NUM_DRAWN, MAX_ROUNDS = 40, 200
 # Each round closes at least one thing: a string of either kind, a list, an object, a key.
 JSON_CLOSINGS = ['"', "'", "]", "}", ":"]
-CLOSINGS = {format: JSON_CLOSINGS for format in BEGINNINGS} | {
+CLOSINGS = dict.fromkeys(BEGINNINGS, JSON_CLOSINGS) | {
     "qwen_xml": [*JSON_CLOSINGS, "\n</parameter>", ">", "</function>", "</tool_call>"]
 }
 ALL = [(format, text) for format, texts in BEGINNINGS.items() for text in texts]
