@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Ids
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Protocol
 
 
@@ -62,6 +62,41 @@ class TokenHook(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class CacheMark:
+    """A place in a prompt: what is before it is to be kept for later prompts (`entries.py`)."""
+
+    num_tokens: int  # of the prompt that belong to the entry, whatever may follow them
+    ttl_s: int  # seconds that the entry lives, counted from its last use
+    earlier: tuple[int, ...] = ()  # lengths of older entries to look for, longest first
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSpan:
+    """The pad ids that stand for one image: `ids[start:stop]`, equal for all images of a size."""
+
+    start: int
+    stop: int
+    digest: bytes  # SHA-256 of the preprocessed pixels and the grid, made by the server
+
+
+@dataclass(frozen=True, slots=True)
+class CacheCounts:
+    """The tokens of a prompt by what the cache did with them."""
+
+    read: int = 0  # of the longest entry that a mark found
+    written_5m: int = 0  # after it, up to the last mark: entries of five minutes,
+    written_1h: int = 0  # and of an hour
+    reused: int = 0  # not computed again, marked or not; whole pages
+
+
+class Priority(IntEnum):
+    """Who goes first. Within one priority it is who came first."""
+
+    INTERACTIVE = 0
+    BACKGROUND = 1  # message batches: runs on what interactive work leaves
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """Token ids and sampling: all that the engine knows of a request."""
 
@@ -72,6 +107,9 @@ class GenerationRequest:
     sampling: SamplingParams = SamplingParams()
     tenant: str = "local"  # whose cache entries may be shared
     hook: TokenHook | None = None
+    marks: tuple[CacheMark, ...] = ()  # in order of length
+    images: tuple[ImageSpan, ...] = ()  # in order of place
+    priority: Priority = Priority.INTERACTIVE
 
 
 class FinishReason(StrEnum):
@@ -82,6 +120,14 @@ class FinishReason(StrEnum):
     CONTEXT = "context"  # the context window is full
     CANCELLED = "cancelled"
     ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What the cache holds of a prompt: said first, and again if pressure has changed it."""
+
+    request_id: str
+    counts: CacheCounts
 
 
 @dataclass(frozen=True, slots=True)
