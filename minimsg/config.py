@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from minimsg.features import FEATURES
 
@@ -68,6 +68,30 @@ class EngineConfig:
         64, "Sequences that run at once; more wait in the queue.", minimum=1
     )
     page_size: int = 16  # slots a page; fixed, no flag: kernels are written for it
+
+
+@dataclass(frozen=True)
+class ParserConfig:
+    """How the model writes what is no text. Read by `prompt/probe.py`.
+
+    The choices are the names of `parsing/formats.py` and `parsing/thinking.py`, spelled out
+    so that a flag's help imports neither.
+    """
+
+    tool_call_parser: str = option(
+        "auto",
+        "How the model writes tool calls; auto is what its chat template shows.",
+        choices=("auto", "none", "hermes", "qwen_xml", "llama_json", "json"),
+    )
+    reasoning_parser: str = option(
+        "auto",
+        "Tags around the model's thinking; auto is what its chat template shows. qwen3 is think; "
+        "deepseek_r1 is think, and the reply begins inside.",
+        choices=("auto", "none", "think", "qwen3", "deepseek_r1", "thinking"),
+    )
+
+
+BY_TEMPLATE: Final = ParserConfig()
 
 
 @dataclass(frozen=True)

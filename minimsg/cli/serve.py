@@ -17,7 +17,7 @@ from minimsg import __version__
 from minimsg.cli.logs import LEVELS, configure
 from minimsg.cli.options import options_from
 from minimsg.cli.startup import DEFAULT_MODEL
-from minimsg.config import EngineConfig, ServerConfig
+from minimsg.config import EngineConfig, ParserConfig, ServerConfig
 from minimsg.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ ANYWHERE = ("0.0.0.0", "[::]")  # where a server may listen and no client can co
 @click.argument("model", default=DEFAULT_MODEL)
 @options_from(ServerConfig)
 @options_from(EngineConfig)
+@options_from(ParserConfig)
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS),
@@ -47,6 +48,7 @@ def serve(
     model: str,
     server_config: ServerConfig,
     engine_config: EngineConfig,
+    parser_config: ParserConfig,
     log_level: str,
 ) -> None:
     """Serve MODEL over the Messages API until Ctrl-C or SIGTERM.
@@ -69,7 +71,8 @@ def serve(
 
     check_settings(engine_config)
     folder = fetch(model, server_config.data_dir)
-    loaded = load_model(model, folder, engine_config, server_config.max_queue)
+    max_queue = server_config.max_queue
+    loaded = load_model(model, folder, engine_config, max_queue, parser_config)
     click.echo(loaded.facts)
 
     import asyncio

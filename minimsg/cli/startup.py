@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-from minimsg.config import EngineConfig
+from minimsg.config import BY_TEMPLATE, EngineConfig, ParserConfig
 
 if TYPE_CHECKING:
     from minimsg.engine.worker import EngineWorker
@@ -75,7 +75,13 @@ def fetch(name: str, data_dir: Path | None) -> Path:
         return hub.ensure(name, data_dir, progress)
 
 
-def load_model(name: str, folder: Path, config: EngineConfig, max_queue: int) -> Loaded:
+def load_model(
+    name: str,
+    folder: Path,
+    config: EngineConfig,
+    max_queue: int,
+    parsers: ParserConfig = BY_TEMPLATE,
+) -> Loaded:
     """Load the model in `folder`, to be served under a name made of `name`.
 
     Raises what `load_engine` and `ChatModel.open` raise.
@@ -86,7 +92,7 @@ def load_model(name: str, folder: Path, config: EngineConfig, max_queue: int) ->
     from minimsg.prompt.chat import ChatModel
 
     start = perf_counter()
-    chat = ChatModel.open(folder, served_name(name))
+    chat = ChatModel.open(folder, served_name(name), parsers)
     requested_window(config.max_context, chat.max_context)  # refused before the weights are read
     worker = EngineWorker(load_engine(folder, config), max_queue)
     return Loaded(chat, worker, perf_counter() - start)

@@ -102,6 +102,8 @@ class MarkupParser:
     def _at_tag(self, tag: str) -> None:
         if self._thinking is not None and tag == self._thinking.closing:
             self._begin_run(is_thinking=False)
+        elif self._is_thinking and tag == self._repeated_opening():
+            self._begin_run(is_thinking=True)
         elif self._is_thinking or (tag == BRACE and not self._may_brace_open()):
             self._show(tag)
         elif self._thinking is not None and tag == self._thinking.opening:
@@ -113,6 +115,10 @@ class MarkupParser:
             self._enter(tag)
         else:
             self._begin_run(is_thinking=False)
+
+    def _repeated_opening(self) -> str | None:
+        """The opening, which a model may write though its prompt has written it already."""
+        return self._thinking.opening if self._thinking and self._run.is_blank else None
 
     def _may_brace_open(self) -> bool:
         if self._is_skipping:

@@ -7,6 +7,7 @@ several parts in one reply, between tool calls for example. What happens at a ta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,14 @@ class ThinkingTags:
 
 
 THINK: Final = ThinkingTags()
+REASONING: Final[Mapping[str, ThinkingTags | None]] = {
+    "none": None,
+    "think": THINK,
+    "qwen3": THINK,  # also by the names that other servers have for it
+    "deepseek_r1": ThinkingTags(is_opened=True),  # whatever the prompt ends with
+    "thinking": ThinkingTags("<thinking>", "</thinking>"),
+}
+"""The tags by the names that a user can give them; None: the model does not think."""
 
 
 class ThinkingMeter:

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Self
 
+from minimsg.config import BY_TEMPLATE, ParserConfig
 from minimsg.engine.types import SamplingParams
 from minimsg.errors import CheckpointError, TemplateError
 from minimsg.fields import Fields
@@ -71,9 +72,10 @@ class ChatModel:
     max_context: int  # tokens, prompt and reply together
     model_type: str
     created_at: datetime
+    parsers: ParserConfig = BY_TEMPLATE  # what of the traits was not looked for
 
     @classmethod
-    def open(cls, folder: Path, name: str) -> Self:
+    def open(cls, folder: Path, name: str, parsers: ParserConfig = BY_TEMPLATE) -> Self:
         """The model in `folder`, served as `name`.
 
         Raises CheckpointError, UnsupportedModel, TemplateError.
@@ -82,7 +84,7 @@ class ChatModel:
         generation = Fields.from_file(folder / "generation_config.json", is_required=False)
         tokenizer = Tokenizer.from_folder(folder)
         _refuse_ids_without_a_row(folder, tokenizer, config)
-        template, traits = _template(folder, tokenizer)
+        template, traits = _template(folder, tokenizer, parsers)
         end_ids = _end_ids(Fields.from_file(folder / "config.json"), config)
         end_ids |= _end_ids(generation, config)
         if traits and traits.turn_end:
@@ -98,6 +100,7 @@ class ChatModel:
             max_context=config.max_context,
             model_type=config.model_type,
             created_at=_created_at(folder),
+            parsers=parsers,
         )
 
 
@@ -118,14 +121,16 @@ def _end_ids(fields: Fields, config: ModelConfig) -> frozenset[int]:
     return ids
 
 
-def _template(folder: Path, tokenizer: Tokenizer) -> tuple[ChatTemplate | None, Traits | None]:
+def _template(
+    folder: Path, tokenizer: Tokenizer, parsers: ParserConfig
+) -> tuple[ChatTemplate | None, Traits | None]:
     config = Fields.from_file(folder / "tokenizer_config.json", is_required=False)
     file, source = _source(folder, config)
     if source is None:
         return None, None
     try:
         template = ChatTemplate(source, _special_tokens(config), tokenizer.control)
-        return template, probe(template, tokenizer.control)
+        return template, probe(template, tokenizer.control, parsers)
     except TemplateError as error:
         raise TemplateError(f"{file}: {error}") from error
 

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from minimsg.config import BY_TEMPLATE, ParserConfig
 from minimsg.errors import TemplateError
+from minimsg.parsing.thinking import REASONING
 from minimsg.prompt.marks import Marks, Piece
 from minimsg.prompt.probe_thinking import ThinkingForm, find_thinking_form
 from minimsg.prompt.probe_tools import ToolForm, called, find_tool_form, shows_late_system
@@ -44,15 +46,21 @@ class Traits:
     takes_reasoning: bool = False  # `reasoning_content` is shown, if only in the last turn
     tools: ToolForm | None = None  # None: tools are told in text, in Hermes form
     thinking: ThinkingForm | None = None  # None: the model does not think
+    format_without_form: str = "hermes"  # of calls where tools are told in text
 
     @property
     def tool_format(self) -> str:
         """The form in which the model writes calls: a name in `parsing/formats.py`."""
-        return self.tools.format if self.tools else "hermes"
+        return self.tools.format if self.tools else self.format_without_form
 
 
-def probe(template: ChatTemplate, controls: Collection[str]) -> Traits:
-    """The traits of `template`. Raises TemplateError if it cannot render a conversation."""
+def probe(
+    template: ChatTemplate, controls: Collection[str], parsers: ParserConfig = BY_TEMPLATE
+) -> Traits:
+    """The traits of `template`; parsers that the user has named are not looked for.
+
+    Raises TemplateError if it cannot render a conversation.
+    """
     takes_text, takes_blocks = _content_forms(template)
     trial = Trial(template, takes_text=takes_text)
     exchange = [said("user", "Pelican"), said("assistant", "Marmot"), said("user", "Ibex")]
@@ -60,7 +68,8 @@ def probe(template: ChatTemplate, controls: Collection[str]) -> Traits:
     _compare_controls(template, trial.filled(exchange), controls)
     takes_system = trial.shows([said("system", "Egret"), said("user", "Ibex")])
     takes_runs = _takes_runs(trial)
-    tools = find_tool_form(trial, takes_runs=takes_runs)
+    format = None if parsers.tool_call_parser == "auto" else parsers.tool_call_parser
+    tools = find_tool_form(trial, takes_runs=takes_runs, format=format)
     return Traits(
         takes_system=takes_system,
         takes_text=takes_text,
@@ -71,8 +80,18 @@ def probe(template: ChatTemplate, controls: Collection[str]) -> Traits:
         takes_runs=takes_runs,
         takes_reasoning=_takes_reasoning(trial, tools),
         tools=tools,
-        thinking=find_thinking_form(template, trial, tools),
+        thinking=_thinking_form(template, trial, tools, parsers.reasoning_parser),
+        format_without_form=format or "hermes",
     )
+
+
+def _thinking_form(
+    template: ChatTemplate, trial: Trial, tools: ToolForm | None, parser: str
+) -> ThinkingForm | None:
+    if parser == "auto":
+        return find_thinking_form(template, trial, tools)
+    tags = REASONING[parser]
+    return find_thinking_form(template, trial, tools, tags) if tags else None
 
 
 def _content_forms(template: ChatTemplate) -> tuple[bool, bool]:

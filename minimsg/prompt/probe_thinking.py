@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from minimsg.errors import TemplateError
-from minimsg.parsing.thinking import THINK
+from minimsg.parsing.thinking import THINK, ThinkingTags
 from minimsg.prompt.marks import Piece
 from minimsg.prompt.probe_tools import ToolForm, called
 from minimsg.prompt.template import ChatTemplate, Message
 from minimsg.prompt.trial import Trial, said
 
 SWITCHES: Final = ("enable_thinking", "thinking")  # variables that templates are known to read
-_SHOWN: Final = re.compile(rf"{THINK.opening}\s*Osprey\s*{THINK.closing}")
 
 
 @dataclass(frozen=True)
@@ -33,24 +32,31 @@ class ThinkingForm:
     switch: str | None  # a variable of the template, true or false; None: nothing switches it
     opening: str = THINK.opening
     closing: str = THINK.closing
+    is_always_open: bool = False  # the model begins to think without the opening
 
     def is_open_after(self, pieces: Sequence[Piece]) -> bool:
         """Whether a prompt ends inside of thinking: with the opening, written by the template."""
         text = "".join(piece.text for piece in pieces[-3:])  # a control token and its neighbours
-        return text.rstrip().endswith(self.opening)
+        is_closed = text.rstrip().endswith(self.closing)
+        return text.rstrip().endswith(self.opening) or (self.is_always_open and not is_closed)
 
 
 def find_thinking_form(
-    template: ChatTemplate, trial: Trial, tools: ToolForm | None
+    template: ChatTemplate, trial: Trial, tools: ToolForm | None, tags: ThinkingTags | None = None
 ) -> ThinkingForm | None:
-    """How the model of `template` is made to think; None if it does not think."""
+    """How the model of `template` is made to think; None if it does not think.
+
+    `tags`: between which it thinks in any case, as the user says.
+    """
+    is_certain, tags = tags is not None, tags or THINK
     prompts = {switch: _prompts(template, trial, switch) for switch in SWITCHES}
     switch = next((name for name, (on, off) in prompts.items() if on != off), None)
     on, off = prompts[switch or SWITCHES[0]]
-    is_switched = switch is not None and (THINK.opening in on or THINK.opening in off)
-    is_open = on.rstrip().endswith(THINK.opening)
-    if is_switched or is_open or _shows_thoughts(trial, tools) or _removes_thoughts(trial):
-        return ThinkingForm(switch)
+    is_switched = switch is not None and (tags.opening in on or tags.opening in off)
+    is_open = on.rstrip().endswith(tags.opening)
+    shows = _shows_thoughts(trial, tools, tags) or _removes_thoughts(trial, tags)
+    if is_certain or is_switched or is_open or shows:
+        return ThinkingForm(switch, tags.opening, tags.closing, is_always_open=tags.is_opened)
     return None
 
 
@@ -67,18 +73,19 @@ def _prompts(template: ChatTemplate, trial: Trial, switch: str) -> tuple[str, st
     return on, off
 
 
-def _shows_thoughts(trial: Trial, tools: ToolForm | None) -> bool:
+def _shows_thoughts(trial: Trial, tools: ToolForm | None, tags: ThinkingTags) -> bool:
+    shown = re.compile(rf"{re.escape(tags.opening)}\s*Osprey\s*{re.escape(tags.closing)}")
     ask = said("user", "Ibex")
     answer = said("assistant", "Marmot", reasoning_content="Osprey")
     conversations: list[list[Message]] = [[ask, answer], [ask, answer, ask]]
     if tools:
         call = called("", as_text=tools.is_argument_text, reasoning_content="Osprey")
         conversations.append([ask, call, said("tool", "Heron")])
-    return any(_SHOWN.search(trial.attempt(messages)) for messages in conversations)
+    return any(shown.search(trial.attempt(messages)) for messages in conversations)
 
 
-def _removes_thoughts(trial: Trial) -> bool:
+def _removes_thoughts(trial: Trial, tags: ThinkingTags) -> bool:
     """Whether only the answer is left of an assistant's text that holds both."""
-    text = f"{THINK.opening}Osprey{THINK.closing}Marmot"
+    text = f"{tags.opening}Osprey{tags.closing}Marmot"
     shown = trial.attempt([said("user", "Ibex"), said("assistant", text), said("user", "Heron")])
     return "Marmot" in shown and "Osprey" not in shown

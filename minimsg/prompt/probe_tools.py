@@ -14,15 +14,14 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from minimsg.prompt.template import Message
 from minimsg.prompt.trial import Tools, Trial, said
 
-ToolFormat = Literal["hermes", "qwen_xml", "llama_json"]
-
-# What the text around a call looks like, in the order in which it is looked for.
-_FORMATS: Final[Sequence[tuple[ToolFormat, str]]] = (
+# What the text around a call looks like, in the order in which it is looked for, by the names
+# of `parsing/formats.py`.
+_FORMATS: Final[Sequence[tuple[str, str]]] = (
     ("qwen_xml", r"<tool_call>\s*<function=Lynx>\s*<parameter=Kestrel>\s*Tapir\s*</parameter>"),
     ("hermes", r'<tool_call>\s*\{"name": ?"Lynx", ?"arguments": ?\{"Kestrel": ?"Tapir"\}\}'),
     ("llama_json", r'\{"name": ?"Lynx", ?"parameters": ?\{"Kestrel": ?"Tapir"\}\}'),
@@ -39,7 +38,7 @@ TOOLS: Final[Tools] = ({"type": "function", "function": _TOOL},)
 class ToolForm:
     """How a template takes calls and the model writes them."""
 
-    format: ToolFormat
+    format: str  # a name in `parsing/formats.py`
     is_argument_text: bool  # arguments as JSON text, not as an object
     is_one_call: bool  # a message may hold one call only
 
@@ -52,18 +51,21 @@ def called(text: str, *, times: int = 1, as_text: bool = False, **more: object) 
     return said("assistant", text, tool_calls=[call] * times, **more)
 
 
-def find_tool_form(trial: Trial, *, takes_runs: bool) -> ToolForm | None:
-    """The form of a template that can do all that conversations with tools need, or None."""
+def find_tool_form(trial: Trial, *, takes_runs: bool, format: str | None) -> ToolForm | None:
+    """The form of a template that can do all that conversations with tools need, or None.
+
+    `format`: of the calls, as the user says; None: what the template shows, and none else.
+    """
     if not _tells_tools(trial):
         return None
     for as_text in (False, True):
-        if (format := _format(trial, as_text=as_text)) is None:
+        if (found := format or _format(trial, as_text=as_text)) is None:
             continue
         if all(trial.shows(c, TOOLS) for c in _loops(as_text=as_text, parallel=True)):
-            return ToolForm(format, as_text, is_one_call=False)
+            return ToolForm(found, as_text, is_one_call=False)
         one = all(trial.shows(c, TOOLS) for c in _loops(as_text=as_text, parallel=False))
         if one and takes_runs:
-            return ToolForm(format, as_text, is_one_call=True)
+            return ToolForm(found, as_text, is_one_call=True)
     return None
 
 
@@ -87,7 +89,7 @@ def _tells_tools(trial: Trial) -> bool:
     return all(word in text for text in texts for word in ("Vole", "Newt", "Gnu", "Ibex"))
 
 
-def _format(trial: Trial, *, as_text: bool) -> ToolFormat | None:
+def _format(trial: Trial, *, as_text: bool) -> str | None:
     ask, answer = said("user", "Ibex"), said("tool", "Heron")
     text = trial.attempt([ask, called("", as_text=as_text), answer])
     return next((name for name, pattern in _FORMATS if re.search(pattern, text)), None)

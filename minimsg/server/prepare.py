@@ -12,6 +12,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
+from minimsg.config import BY_TEMPLATE, ParserConfig
 from minimsg.constrain.constraint import Constraint, constraint_of
 from minimsg.engine.types import SamplingParams
 from minimsg.parsing.calls import CallableTool
@@ -45,6 +46,7 @@ class Settings:
     catalog: Catalog
     max_context: int  # tokens, prompt and reply together
     default_max_tokens: int
+    parsers: ParserConfig = BY_TEMPLATE
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,8 @@ REPLY: Final[TypeAdapter[Prepared | Counted | Failure]] = TypeAdapter(Prepared |
 def main(folder: str, settings_json: str) -> None:
     """Answer until the input ends."""
     settings = SETTINGS.validate_json(settings_json)
-    served = Served(ChatModel.open(Path(folder), settings.catalog.served), settings)
+    chat = ChatModel.open(Path(folder), settings.catalog.served, settings.parsers)
+    served = Served(chat, settings)
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # whatever prints must not end up between two replies
     while line := requests.readline():

@@ -59,7 +59,8 @@ class Server:
         self._idle.set()
 
     def _settings(self) -> Settings:
-        return Settings(self.catalog, self.max_context, self.config.default_max_tokens)
+        default = self.config.default_max_tokens
+        return Settings(self.catalog, self.max_context, default, self.chat.parsers)
 
     @contextmanager
     def answering(self) -> Iterator[None]:

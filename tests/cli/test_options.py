@@ -13,7 +13,9 @@ from click.testing import CliRunner
 from minimsg.bench.settings import LoadSettings, VersusSettings
 from minimsg.cli.bench import bench
 from minimsg.cli.options import documented_fields, options_from
-from minimsg.config import EngineConfig, ServerConfig
+from minimsg.config import EngineConfig, ParserConfig, ServerConfig
+from minimsg.parsing.formats import PARSERS
+from minimsg.parsing.thinking import REASONING
 
 WITHOUT_FLAG = {"page_size"}  # fixed: kernels are written for it
 
@@ -39,7 +41,9 @@ def output(*arguments: str, env: dict[str, str] | None = None) -> str:
     return result.output
 
 
-@pytest.mark.parametrize("config", [ServerConfig, EngineConfig, LoadSettings, VersusSettings])
+@pytest.mark.parametrize(
+    "config", [ServerConfig, EngineConfig, ParserConfig, LoadSettings, VersusSettings]
+)
 def test_every_setting_has_help_and_so_a_flag(config: type) -> None:
     documented = {field.name for field in documented_fields(config)}
     assert {field.name for field in fields(config)} - documented <= WITHOUT_FLAG
@@ -79,6 +83,12 @@ def test_a_value_outside_the_choices_is_refused_with_the_choices() -> None:
 @pytest.mark.parametrize("value", ["-1", "many"])
 def test_a_count_that_is_no_count_is_refused(value: str) -> None:
     assert CliRunner().invoke(show, ["--max-queue", value]).exit_code == 2
+
+
+def test_every_parser_that_there_is_can_be_named() -> None:
+    calls, reasoning = (field.metadata["choices"] for field in fields(ParserConfig))
+    assert calls == ("auto", *PARSERS)
+    assert reasoning == ("auto", *REASONING)
 
 
 @pytest.mark.parametrize(

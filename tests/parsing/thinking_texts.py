@@ -35,6 +35,8 @@ OPENED_THINKING: Table = {
         thinking("plan") + call("now", "{}"),
     ),
     "it never ends": ("plan\n", thinking("plan\n")),
+    "the model opens it again": ("<think>\nplan</think>Hello", thinking("plan") + text("Hello")),
+    "a tag amid thoughts": ("a <think> b</think>Hello", thinking("a <think> b") + text("Hello")),
     "it ends at once": ("</think>Hello", text("Hello")),
 }
 NO_CALLS: Table = {

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from minimsg.builtin import write_scripted, write_tiny
-from minimsg.config import EngineConfig, ServerConfig
+from minimsg.config import BY_TEMPLATE, EngineConfig, ParserConfig, ServerConfig
 from minimsg.engine.worker import EngineWorker
 from minimsg.loading import load_engine
 from minimsg.prompt.chat import ChatModel
@@ -59,10 +59,12 @@ async def start(model_folder: Callable[[str], Path]) -> AsyncIterator[Start]:
             name: str = "scripted",
             engine: EngineConfig = ENGINE,
             config: ServerConfig = SERVING,
+            parsers: ParserConfig = BY_TEMPLATE,
         ) -> Running:
             folder = model_folder(name)
             worker = EngineWorker(load_engine(folder, engine), max_queue=config.max_queue)
-            runner = make_runner(make_app(ChatModel.open(folder, name), worker, config))
+            chat = ChatModel.open(folder, name, parsers)
+            runner = make_runner(make_app(chat, worker, config))
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             await web.SockSite(runner, listening_socket()).start()
