@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 
     from minimsg.kernels.contract import Backend
 
-BACKENDS: Final = ("minimsg.kernels.cpu", "minimsg.kernels.reference")
-"""Modules with a class `Backend`, fastest first; the last one runs everywhere."""
+BACKENDS: Final = (
+    "minimsg.kernels.cpu",
+    "minimsg.kernels.reference",  # runs everywhere, so what follows is taken by name only
+    "minimsg.kernels.tiled",
+)
+"""Modules with a class `Backend`, in order of preference."""
 
 log = logging.getLogger(__name__)
 
 
 def names() -> list[str]:
-    """The names that `--kernel` and `MINIMSG_KERNEL` accept, fastest first."""
+    """The names that `--kernel` and `MINIMSG_KERNEL` accept, in order of preference."""
     return [module.rpartition(".")[2] for module in BACKENDS]
 
 

@@ -24,7 +24,8 @@ class Layout:
     """Where the tokens of one step lie. Host lists and device tensors of the same facts.
 
     Sequence b owns rows `query_starts[b] : query_starts[b + 1]` of the T new tokens;
-    they are the last of its `context_lens[b]` tokens.
+    they are the last of its `context_lens[b]` tokens. Rows before the first and after the
+    last sequence are padding (`engine/tiles.py`): stored in their slots, their output is open.
     """
 
     query_starts: list[int]  # (B + 1,)

@@ -51,7 +51,7 @@ def test_a_forced_kernel_that_cannot_run_is_an_error_with_the_reason() -> None:
 
 
 def test_an_unknown_kernel_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(KernelUnavailable, match="'warp'; there are cpu, reference"):
+    with pytest.raises(KernelUnavailable, match="'warp'; there are cpu, reference, tiled"):
         choose(device=CPU, dtype=torch.float32, head_dim=64, name="warp")
 
 
