@@ -25,6 +25,8 @@ def in_one_way(call: Call, key: str) -> str | None:
     """The beginning of `call`, whose input the grammar calls `key`; None: it has no such."""
     beginning = f'{{"name": "{call.name}"'
     tokens = TOKENS.findall(call.head)
+    if not tokens:  # no JSON at all
+        return None
     is_input_open = tokens[-1] == "{"
     depth = tokens.count("{") - tokens.count("}") - is_input_open
     keys = {token[1:-1] for token, after in pairwise(tokens) if after == ":"}

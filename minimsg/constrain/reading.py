@@ -46,9 +46,9 @@ class Reading:
         continues: bool = False,
     ) -> None:
         self.calls: list[Call] = []
-        self._detokenizer = Detokenizer(tokenizer, continues=continues)
         self._format = PARSERS[format] if tools else NONE
         self._parser = MarkupParser(replace(self._format, reader=self._observed), tools, thinking)
+        self._detokenizer = Detokenizer(tokenizer, continues=continues, tags=self._parser.tags)
 
     @property
     def is_thinking(self) -> bool:

@@ -63,6 +63,11 @@ class JsonReader:
         """Whether the value has ended."""
         return self._place is Place.AFTER and not self._closers
 
+    @property
+    def can_end_member(self) -> bool:
+        """Whether a comma would end a member of the outermost container."""
+        return len(self._closers) == 1 and self._place in (Place.AFTER, Place.WORD)
+
     def push(self, character: str) -> bool:
         """Whether `character` belongs to the value.
 

@@ -29,7 +29,8 @@ class MarkupParser:
         self._format = format
         self._tools = tools
         self._thinking = thinking
-        self._tags = Tags(_tags(format, thinking))
+        self.tags = _tags(format, thinking)
+        self._finder = Tags(self.tags)
         self._is_thinking = thinking is not None and thinking.is_opened
         self._run = Run(touches_tag=self._is_thinking)
         self._reader: CallReader | None = None
@@ -74,7 +75,7 @@ class MarkupParser:
 
     def _outside(self, text: str, position: int) -> int:
         """Go on with text or thinking from `position`; returns where to go on after that."""
-        start, tag = self._tags.find(text, position)
+        start, tag = self._finder.find(text, position)
         self._show(text[position:start])
         if tag is None:
             self._held = text[start:]

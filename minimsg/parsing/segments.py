@@ -9,6 +9,7 @@ stands in `formats.py`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,6 +57,10 @@ class Parser(Protocol):
     """Model text in, segments out, the same whatever way the text was cut into pieces."""
 
     @property
+    def tags(self) -> Collection[str]:
+        """What it looks for in text, so that no special token among it may be hidden."""
+
+    @property
     def is_thinking(self) -> bool:
         """Whether what came last is thinking, as far as is certain."""
 
@@ -77,6 +82,7 @@ class Parser(Protocol):
 class PlainParser:
     """All text is visible text: the format of a model without markup."""
 
+    tags = ()
     is_thinking = False
     is_holding = False
 

@@ -27,6 +27,11 @@ class ToolInput:
         """Whether the object has ended."""
         return self._reader.is_complete
 
+    @property
+    def can_end_member(self) -> bool:
+        """Whether the value of a member is whole, so far as what follows does not go on with it."""
+        return self._reader.can_end_member
+
     def push(self, character: str) -> bool:
         """Whether `character` belongs to the object, whose first one is its brace."""
         is_read = self._reader.push(character)

@@ -34,8 +34,10 @@ class Stages:
         self._end_ids = generation.end_ids
         self._thinks = prepared.tags is not None
         self._is_only_calls = bool(prepared.constraint.must_call)  # a cut call is no text
-        self._detokenizer = Detokenizer(server.chat.tokenizer, continues=prepared.continues)
         self._parser = parser_for(server.tool_format, prepared.tools, prepared.tags)
+        self._detokenizer = Detokenizer(
+            server.chat.tokenizer, continues=prepared.continues, tags=self._parser.tags
+        )
         self._meter = ThinkingMeter(self._parser)
         self._stops = StopMatcher(prepared.stop_sequences)
         self._builder = EventBuilder(

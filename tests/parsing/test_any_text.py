@@ -56,6 +56,7 @@ SCRAPS = [
         ", ",
     ),
     *("\\", "\\u", "\\ud83d", "d83d", "\n", " ", "<", "</", "a", "é", "\U0001f600", "1", "-1.5e3"),
+    *("<|python_tag|>add.call(", "now", ".call(", "a=", "note='", ")"),
     *("true", "None", "}}", '"}', "null", "x</t", "\n\n", ";", "\x00"),
 ]
 texts = st.lists(st.sampled_from(SCRAPS), max_size=30).map("".join)

@@ -11,7 +11,7 @@ from minimsg.parsing.segments import Segment
 from minimsg.parsing.thinking import THINK, ThinkingTags
 
 from .hermes_texts import HERMES, HERMES_CUT
-from .json_texts import JSON, LLAMA_JSON
+from .json_texts import JSON, LLAMA_CUT, LLAMA_JSON
 from .qwen_xml_texts import QWEN_XML, QWEN_XML_CUT
 from .splitting import joined, parsed, splits
 from .thinking_texts import NO_CALLS, OPENED_THINKING, THINKING
@@ -38,6 +38,7 @@ TABLES = [
     ("qwen_xml", QWEN_XML, None, False),
     ("qwen_xml", QWEN_XML_CUT, None, True),
     ("llama_json", LLAMA_JSON, None, False),
+    ("llama_json", LLAMA_CUT, None, True),
     ("json", JSON, None, False),
     ("hermes", THINKING, THINK, False),
     ("hermes", OPENED_THINKING, ThinkingTags(is_opened=True), False),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from minimsg.builtin import CHATML, write_scripted
+from minimsg.builtin import CHATML, VOCAB_SIZE, write_scripted
 from minimsg.config import ParserConfig
 from minimsg.limits import LIMITS
 
@@ -25,6 +27,24 @@ TAPES = {
 }
 TITLES = list(TAPES)
 WRITERS["unseen"] = lambda folder: write_scripted(folder, list(TAPES.values()), template=CHATML)
+
+
+def write_python_tags(folder: Path) -> None:
+    """A model with Llama's tag for its only special token besides those of turns."""
+    write_scripted(folder, ["x"], template=CHATML)
+    tag, rest = VOCAB_SIZE, b'{"name": "now", "parameters": {}}'
+    edit(folder / "config.json", vocab_size=tag + 1, tapes=[[*b"I look.\n", tag, *rest]])
+    token = {"id": tag, "content": "<|python_tag|>", "special": True, "normalized": False}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False}
+    added = json.loads((folder / "tokenizer.json").read_text())["added_tokens"]
+    edit(folder / "tokenizer.json", added_tokens=[*added, {**token, **flags}])
+
+
+def edit(file: Path, **fields: object) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+
+WRITERS["python tags"] = write_python_tags
 
 
 def asked(title: str, **fields: Any) -> Json:
@@ -62,6 +82,19 @@ async def test_calls_are_read_by_the_parser_that_is_named(
         call, text = [("tool_use", "now")], [("text", TAPES[title])]
         assert shown(message) == (call if title in is_read else text)
         assert message["stop_reason"] == ("tool_use" if title in is_read else "end_turn")
+
+
+@pytest.mark.parametrize("parser", ["hermes", "llama_json"])
+async def test_a_tag_that_is_a_special_token_is_seen_by_its_parser_and_by_nobody_else(
+    start: Start, parser: str
+) -> None:
+    running = await start("python tags", parsers=ParserConfig(tool_call_parser=parser))
+    fields: Any = {"model": "python tags", "tools": [NOW]}
+    message, _ = await running.post(ask(0, **fields))
+    before, call = "I look.", '{"name": "now", "parameters": {}}'
+    is_read = parser == "llama_json"
+    text = ("text", before if is_read else f"{before}\n{call}")
+    assert shown(message) == [text, *[("tool_use", "now")] * is_read]
 
 
 @pytest.mark.parametrize("parser", ["hermes", "json", "llama_json", "qwen_xml"])

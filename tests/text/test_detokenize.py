@@ -86,3 +86,10 @@ def test_a_leading_space_is_dropped_once_and_kept_where_a_text_continues(
     hello, *_ = tokenizer.encode("Hello")
     assert pushed(tokenizer, [hello, hello]) == ["Hello", " Hello", ""]
     assert Detokenizer(tokenizer, continues=True).push(hello) == " Hello"
+
+
+def test_a_special_token_that_a_parser_looks_for_is_shown(byte_level_folder: Path) -> None:
+    tokenizer = Tokenizer.from_folder(byte_level_folder)
+    ids = [tokenizer.control["<|start|>"], *tokenizer.encode("a"), tokenizer.control["<|end|>"]]
+    detokenizer = Detokenizer(tokenizer, tags=["<|start|>", "not in the vocabulary"])
+    assert "".join(map(detokenizer.push, ids)) == "<|start|>a"
