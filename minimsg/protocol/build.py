@@ -91,6 +91,7 @@ class EventBuilder:
             "delta": {
                 "stop_reason": "tool_use" if is_call else stop_reason,
                 "stop_sequence": stop_sequence,
+                "stop_details": None,
             },
             "usage": {
                 "input_tokens": usage["input_tokens"],

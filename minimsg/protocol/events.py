@@ -83,10 +83,11 @@ class Ping(TypedDict):
 
 
 class Ending(TypedDict):
-    """Why the message ended; both keys always, null included: typed clients need them."""
+    """Why the message ended; all keys always, null included: typed clients need them."""
 
     stop_reason: StopReason
     stop_sequence: str | None
+    stop_details: None  # without it the TypeScript SDK drops the message's own
 
 
 class FinalUsage(TypedDict):

@@ -53,7 +53,11 @@ def test_a_reply_of_two_pieces_is_these_events() -> None:
         {"type": "content_block_stop", "index": 0},
         {
             "type": "message_delta",
-            "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"},
+            "delta": {
+                "stop_reason": "stop_sequence",
+                "stop_sequence": "END",
+                "stop_details": None,
+            },
             "usage": {
                 "input_tokens": 7,
                 "cache_creation_input_tokens": 0,
