@@ -18,6 +18,7 @@ import pytest
 
 CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.332"
 NODE_SDK = "@anthropic-ai/sdk@1.14.0"
+ZOD = "zod@4.6.7"  # schemas, for the helpers of the SDK
 PYTHON_SDK = "anthropic==2.14.0"
 # What the SDK's tests import beyond the SDK; http-snapshot as its pyproject.toml pins it.
 SUITE_NEEDS = (

@@ -92,9 +92,7 @@ SHAPES = {
     "text, a call, text": Shape(
         f"First.\n{ADD}\nThen.", [text("First."), ADDED, text("Then.")], "tool_use", TOOLS
     ),
-    "parallel calls": Shape(
-        f"{ADD}\n{NOW}\n{ADD}", [ADDED, CALLED, ADDED], "tool_use", TOOLS
-    ),
+    "parallel calls": Shape(f"{ADD}\n{NOW}\n{ADD}", [ADDED, CALLED, ADDED], "tool_use", TOOLS),
     "a call without arguments": Shape(
         '<tool_call>{"name": "now"}</tool_call>', [CALLED], "tool_use", TOOLS
     ),
@@ -130,9 +128,7 @@ SHAPES = {
         [text('{"city":"Paris é","sunny":true}')],
         asked={"output_config": {"format": {"type": "json_schema", "schema": ANSWER}}},
     ),
-    "the rest of a turn": Shape(
-        "The answer is 42.", [text(" is 42.")], prefix="The answer"
-    ),
+    "the rest of a turn": Shape("The answer is 42.", [text(" is 42.")], prefix="The answer"),
     "the rest of a turn, then a call": Shape(
         f"I look it up.\n{NOW}", [text(" it up."), CALLED], "tool_use", TOOLS, prefix="I look"
     ),
@@ -156,7 +152,7 @@ def body_of(title: str) -> Json:
 
 
 def is_as_written(message: Any, title: str) -> bool:
-    """Whether `message` shows what the shape says; ids, signatures and callers are new each time."""
+    """Whether `message` shows what the shape says; but for ids and signatures."""
     keys = ("type", "text", "thinking", "name", "input")
     shown = [{key: block[key] for key in keys if key in block} for block in message["content"]]
     shape = SHAPES[title]
