@@ -14,7 +14,8 @@ from collections.abc import Iterable
 
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.render import Prompt
-from minimsg.prompt.sources import block_of, map_sources
+from minimsg.prompt.sources import map_sources
+from minimsg.prompt.values import block_of
 from minimsg.protocol.counting import TokenBill
 from minimsg.protocol.request import PromptRequest
 

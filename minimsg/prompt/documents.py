@@ -82,6 +82,18 @@ def result_text(block: ToolResultBlock, path: str, model: str) -> str:
     return (f"Error: {text}" if text else "Error") if block.is_error else text
 
 
+def part_ends(block: ToolResultBlock, path: str, model: str) -> list[int]:
+    """For each part of a result the place in `result_text` where it ends."""
+    place = len("Error: ") if block.is_error else 0
+    between, ends = 0, []
+    for n, part in enumerate(block.content):
+        if (text := text_of(part, f"{path}.tool_result.content.{n}", model)) is not None:
+            place += between + len(text)
+            between = len("\n")
+        ends.append(place)
+    return ends
+
+
 def _joined(blocks: Sequence[AnyBlock], path: str, model: str) -> str:
     texts = [text_of(block, f"{path}.{n}", model) for n, block in enumerate(blocks)]
     return "\n".join(text for text in texts if text is not None)

@@ -4,17 +4,24 @@ The genuine tokenizer, given the whole text, cuts it at control tokens and encod
 stretch between on its own. So does this, with cuts where the *template* wrote a control
 token: the ids are those of the whole text wherever no value holds a control string.
 Added tokens may swallow white space beside them or want no letter beside them; those
-flags are honoured. Knows pieces and a tokenizer, no templates and no requests.
+flags are honoured.
+
+A prompt that grows keeps the ids in front of its end, but for the last few of them:
+`fixed_lengths` says how many (`text/boundaries.py` says why). Knows pieces and a
+tokenizer, no templates and no requests.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
 from minimsg.prompt.marks import Piece
+from minimsg.text.boundaries import Encoded, last_cut
 from minimsg.text.tokenizer import ControlToken, Tokenizer
 
 # Unicode's White_Space, which is what the Rust side strips; Python's differs in U+001C-1F.
@@ -24,16 +31,64 @@ WHITE_SPACE: Final = (
 )
 
 
-def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[int]:
-    """The ids of `pieces`: plain, control, plain, ..., plain. Raises RequestError."""
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Plain text between control tokens, encoded on its own."""
+
+    begin: int  # its place in the text of all pieces
+    text: str
+    encoded: Encoded
+    num_before: int  # ids in front of it
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPieces:
+    """The ids of a rendered prompt, and its plain stretches in their order."""
+
+    ids: list[int]
+    stretches: list[Stretch]
+
+
+def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer, prefix: str = "") -> EncodedPieces:
+    """`pieces`: plain, control, plain, ..., plain, and then `prefix`. Raises RequestError."""
+    placed = _placed_stretches(pieces, tokenizer)
+    if prefix:
+        placed.append((sum(len(piece.text) for piece in pieces), Piece(prefix, False)))
     ids: list[int] = []
-    stretches = stretches_of(pieces, tokenizer)
-    for place, piece in enumerate(stretches):
+    stretches: list[Stretch] = []
+    for place, (begin, piece) in enumerate(placed):
         if piece.is_control:
             ids.append(tokenizer.control[piece.text])
         elif piece.text:
-            ids += tokenizer.encode(piece.text, at_start=place == 0)
-    return ids
+            encoded = tokenizer.encoded(piece.text, at_start=place == 0)
+            stretches.append(Stretch(begin, piece.text, encoded, len(ids)))
+            ids += encoded.ids
+    return EncodedPieces(ids, stretches)
+
+
+def fixed_lengths(
+    stretches: Sequence[Stretch], ends: Sequence[int], tokenizer: Tokenizer
+) -> list[int]:
+    """For each of `ends`, which rise, how many ids nothing can change that comes behind it.
+
+    A length is a function of the text before its end. A control token is always a cut.
+    """
+    begins = [stretch.begin for stretch in stretches]
+    lengths: list[int] = []
+    stretch, cut, looked_at = -1, 0, 0  # where the last cut was, and how far it was sought
+    for end in ends:
+        if (found := bisect_left(begins, end) - 1) != stretch:
+            stretch, cut, looked_at = found, 0, 0
+        if stretch < 0:
+            lengths.append(0)
+            continue
+        text = stretches[stretch].text
+        stop = min(end - begins[stretch], len(text))
+        cut = last_cut(text, max(looked_at - 1, 0), stop, tokenizer.cuts_before) or cut
+        looked_at = stop
+        inside = stretches[stretch].encoded.num_before(cut) if cut else 0
+        lengths.append(stretches[stretch].num_before + inside)
+    return lengths
 
 
 def token_starts(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[int]:

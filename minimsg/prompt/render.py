@@ -27,7 +27,7 @@ from minimsg.errors import InvalidRequest
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.conversation import after_compaction, standing
 from minimsg.prompt.edits import edit_turns
-from minimsg.prompt.encode import encode_pieces, fewest_tokens
+from minimsg.prompt.encode import Stretch, encode_pieces, fewest_tokens
 from minimsg.prompt.marks import Piece
 from minimsg.prompt.reading import Reading, read_turns, system_turn
 from minimsg.prompt.replay import Remembered, Replay, put_back
@@ -49,7 +49,8 @@ class Prompt:
     left_out: list[str] = field(default_factory=list)  # paths of what is not rendered
     applied_edits: list[AppliedEdit] = field(default_factory=list)
     original_input_tokens: int | None = None  # before edits, if the request asks for any
-    reading: Reading | None = None  # what the ids are of
+    reading: Reading | None = None  # what the ids are of,
+    stretches: list[Stretch] = field(default_factory=list)  # and where they stand in its text
     is_thinking: bool = False  # it ends with thinking that the template has opened
     replay: Replay | None = None  # what was put back, if anything is remembered at all
 
@@ -87,12 +88,18 @@ def render(
 def encoded(reading: Reading, chat: ChatModel, max_tokens: int) -> Prompt:
     """`reading` as ids. Raises InvalidRequest if they are certainly more than `max_tokens`."""
     _refuse_absurd([*reading.pieces, Piece(reading.prefix, False)], chat, max_tokens)
-    ids = encode_pieces(reading.pieces, chat.tokenizer)
-    ids += chat.tokenizer.encode(reading.prefix, at_start=False)
+    made = encode_pieces(reading.pieces, chat.tokenizer, reading.prefix)
     continues = bool(reading.prefix)
     form = chat.traits.thinking if chat.traits else None
     is_thinking = form is not None and not continues and form.is_open_after(reading.pieces)
-    return Prompt(ids, continues, reading.left_out, reading=reading, is_thinking=is_thinking)
+    return Prompt(
+        made.ids,
+        continues,
+        reading.left_out,
+        reading=reading,
+        stretches=made.stretches,
+        is_thinking=is_thinking,
+    )
 
 
 def check_length(prompt: Prompt, max_context: int) -> None:

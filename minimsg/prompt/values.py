@@ -8,7 +8,7 @@ value is changed for: `sources.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -54,13 +54,31 @@ IN_CALL: Final = Kinds(Kind.CALL_KEY, Kind.WORD)
 IN_SCHEMA: Final = Kinds(Kind.SCHEMA_KEY, Kind.DETAIL)
 
 
-def map_values(given: Given, change: Change) -> Given:
-    """`given` with each value changed."""
+def map_values(given: Given, change: Change, blocks: Collection[str] | None = None) -> Given:
+    """`given` with each value changed; with `blocks`, only where one of these blocks stands."""
+
+    def is_meant(*items: Part | Call | Function) -> bool:
+        return blocks is None or any(block_of(item.path) in blocks for item in items)
+
     return replace(
         given,
-        entries=[_entry(entry, change) for entry in given.entries],
-        functions=[_function(function, change) for function in given.functions],
+        entries=[
+            _entry(entry, change)
+            if is_meant(*entry.thoughts, *entry.texts, *entry.calls)
+            else entry
+            for entry in given.entries
+        ],
+        functions=[
+            _function(function, change) if is_meant(function) else function
+            for function in given.functions
+        ],
     )
+
+
+def block_of(path: str) -> str:
+    """The block or tool that the value at `path` belongs to."""
+    steps = path.split(".")
+    return ".".join(steps[:4] if steps[0] == "messages" else steps[:2])
 
 
 def _entry(entry: Entry, change: Change) -> Entry:

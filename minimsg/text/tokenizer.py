@@ -17,7 +17,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -26,6 +26,7 @@ import tokenizers
 from pydantic_core import from_json, to_json
 
 from minimsg.errors import CheckpointError, InternalError, InvalidRequest
+from minimsg.text.boundaries import Encoded, always_cuts
 from minimsg.text.plain import for_later_stretches, plain_copy
 from minimsg.text.token_bytes import SPACE_MARK, Decoding, read_decoder
 
@@ -82,6 +83,7 @@ class Tokenizer:
         later = for_later_stretches(plain)
         self._at_start = _build(plain)
         self._later = _build(later) if later else self._at_start
+        self.cuts_before = cache(self._cuts_before)
 
     @classmethod
     def from_folder(cls, folder: Path) -> Self:
@@ -158,10 +160,14 @@ class Tokenizer:
         `at_start`: nothing stands before the text; some tokenizers put a space there.
         Raises InvalidRequest for text that is not Unicode, InternalError if `tokenizers` fails.
         """
-        ids: list[int] = self._encoding(text, at_start).ids
-        if not self._control_ids.isdisjoint(ids):
+        return self.encoded(text, at_start=at_start).ids
+
+    def encoded(self, text: str, *, at_start: bool = True) -> Encoded:
+        """The ids of `encode` and where they stand in `text`. Raises as `encode` does."""
+        encoded = Encoded(self._encoding(text, at_start))
+        if not self._control_ids.isdisjoint(encoded.ids):
             raise InternalError("the tokenizer made a control token of plain text")
-        return ids
+        return encoded
 
     def starts(self, text: str, *, at_start: bool = True) -> list[int]:
         """For each id of `encode`, the place in `text` of the first character it writes.
@@ -169,6 +175,10 @@ class Tokenizer:
         Where a character takes several ids, each has its place. Raises as `encode` does.
         """
         return [start for start, _ in self._encoding(text, at_start).offsets]
+
+    def _cuts_before(self, character: str) -> bool:
+        """Whether what stands before it, if it is a word, never shares an id with it."""
+        return always_cuts(lambda text: self._encoding(text, at_start=False), character)
 
     def _encoding(self, text: str, at_start: bool) -> tokenizers.Encoding:
         encoder = self._at_start if at_start else self._later

@@ -11,7 +11,8 @@ import pytest
 
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.render import render
-from minimsg.prompt.sources import MAX_RUNS, Source, map_sources
+from minimsg.prompt.sources import map_sources
+from minimsg.prompt.spans import MAX_RUNS, Source
 from minimsg.prompt.template import ChatTemplate
 from minimsg.protocol.request import CountTokensRequest
 

@@ -142,7 +142,7 @@ def ids_of(chat: ChatModel, text: str) -> list[int]:
     """`text` as a model writes it, its tags as tokens."""
     assert chat.template is not None
     marks = chat.template.marks
-    return encode_pieces(marks.split(marks.mark(text)), chat.tokenizer)
+    return encode_pieces(marks.split(marks.mark(text)), chat.tokenizer).ids
 
 
 WRITTEN = {
