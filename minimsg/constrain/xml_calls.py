@@ -60,7 +60,8 @@ class XmlBody:
         return f"{name}: {choices}\n{''.join(rules)}"
 
     def beginning(self, call: Call) -> str | None:
-        return f"{FUNCTION}{call.name}>{call.rest}"
+        is_json = "{" in call.head
+        return None if is_json else f"{FUNCTION}{call.name}>{call.rest}"
 
 
 def _function(name: str, tool: str, parameters: str, *, is_held: bool) -> str:

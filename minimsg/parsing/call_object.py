@@ -1,8 +1,9 @@
 """One call as a JSON object: `{"name": "now", "arguments": {"zone": "UTC"}}`.
 
-Tolerates what models do: the arguments before the name, `parameters` for `arguments`,
+Tolerates what models do: the arguments before the name, other words for `arguments`,
 arguments that are a string of JSON, other keys, the call inside `"function"`, doubled
-braces. Knows nothing of tags; several objects and what surrounds them: `json_calls.py`.
+braces around the call or its arguments. Knows nothing of tags; several objects and what
+surrounds them: `json_calls.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from minimsg.parsing.segments import Segment, ToolCallEnd, ToolCallInput, ToolCa
 from minimsg.parsing.tool_input import ToolInput
 
 NAME_KEYS: Final = frozenset({"name", "function"})
-INPUT_KEYS: Final = frozenset({"arguments", "parameters"})
+INPUT_KEYS: Final = frozenset({"arguments", "parameters", "args", "input"})
 OTHER_KEYS: Final = frozenset({"id", "type"})
 
 
@@ -106,11 +107,21 @@ class CallObject:
             return self._at_key(character)
         if character == "{" and self._key in INPUT_KEYS and self._input is None:
             self._set_input(ToolInput(is_eager=self._is_eager()))
-            self._step = self._in_input
+            self._step = self._at_input
         else:
             self._value = JsonReader()
             self._step = self._in_value
         return self._step(character)
+
+    def _at_input(self, character: str) -> bool:
+        """At the brace of the input, which may come twice."""
+        assert self._input is not None
+        if character == "{" and self._input.is_open:
+            self._depth += 1
+            return True
+        if self._input.is_open and character not in WHITE_SPACE:
+            self._step = self._in_input
+        return self._in_input(character)
 
     def _in_input(self, character: str) -> bool:
         assert self._input is not None
@@ -143,7 +154,7 @@ class CallObject:
         """Take the value of `_key` over; False if it names no tool."""
         is_string = text.startswith('"')
         if self._key in NAME_KEYS and self._name is None and is_string:
-            name = json.loads(text)
+            name = json.loads(text).strip(WHITE_SPACE)
             if name not in self._tools:
                 return False
             self._name = name

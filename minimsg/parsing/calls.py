@@ -51,7 +51,7 @@ class CallReader(Protocol):
 
 
 class Bare(Enum):
-    """Where a brace without a tag may begin a call."""
+    """Where JSON without a tag may begin a call."""
 
     NOWHERE = auto()
     START = auto()  # of the reply, or right after a tag
@@ -65,4 +65,4 @@ class Format:
     reader: Callable[[str, Tools], CallReader]  # for what follows an opening
     openings: tuple[str, ...]  # none begins another
     closings: tuple[str, ...]  # never shown, but after an opening that turned out to be text
-    bare: Bare = Bare.NOWHERE  # where "{" opens too; the reader then gets it as first character
+    bare: Bare = Bare.NOWHERE  # where "{" and "[" open too; the reader then gets them first

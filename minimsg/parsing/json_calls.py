@@ -16,6 +16,7 @@ from minimsg.parsing.segments import Segment
 
 FENCE: Final = "```"
 BETWEEN: Final = WHITE_SPACE + ",;"
+BEFORE: Final = WHITE_SPACE + "[\ufeff\xa0"  # with what editors put there
 AFTER: Final = BETWEEN + "}]"  # a bracket too many is the commonest slip of small models
 
 
@@ -56,7 +57,19 @@ class JsonCalls:
         if character == "{":
             self._step = self._in_object
             return self._in_object(character)
-        return Outcome.MAYBE if character in WHITE_SPACE + "[" else Outcome.DONE
+        if character == "`" and self._is_tagged:
+            self._step = self._at_fence
+            return self._at_fence(character)
+        return Outcome.MAYBE if character in BEFORE else Outcome.DONE
+
+    def _at_fence(self, character: str) -> Outcome:
+        """A code fence between the tag and the object."""
+        if character != "`":
+            return Outcome.DONE
+        self._ticks_left += 1
+        if self._ticks_left == len(FENCE):
+            self._step = self._at_language
+        return Outcome.MAYBE
 
     def _in_object(self, character: str) -> Outcome:
         outcome = self._call.push(character)

@@ -64,6 +64,11 @@ class JsonReader:
         return self._place is Place.AFTER and not self._closers
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is a container that has begun and not ended."""
+        return bool(self._closers)
+
+    @property
     def can_end_member(self) -> bool:
         """Whether a comma would end a member of the outermost container."""
         return len(self._closers) == 1 and self._place in (Place.AFTER, Place.WORD)

@@ -13,42 +13,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from minimsg.parsing.calls import Bare, CallReader, Format, Outcome, Tools
-from minimsg.parsing.hold import WHITE_SPACE
+from minimsg.parsing.calls import Bare, CallReader, Format, Tools
+from minimsg.parsing.either import EitherCall
 from minimsg.parsing.json_calls import JsonCalls
 from minimsg.parsing.python_call import PythonCall
-from minimsg.parsing.segments import Segment
 
 PYTHON_TAG: Final = "<|python_tag|>"
 
 
-class TaggedCall:
-    """What follows the tag: its first character says in which of the two ways it is written."""
-
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self._reader: CallReader | None = None  # None: only white space has come
-
-    def push(self, character: str) -> Outcome:
-        if self._reader is None and character in WHITE_SPACE:
-            return Outcome.MAYBE
-        if self._reader is None:
-            is_json = character in "{["
-            self._reader = (
-                JsonCalls(self._tools, is_tagged=True) if is_json else PythonCall(self._tools)
-            )
-        return self._reader.push(character)
-
-    def take(self) -> list[Segment]:
-        return self._reader.take() if self._reader else []
-
-    def flush(self, *, is_cut: bool) -> list[Segment]:
-        return self._reader.flush(is_cut=is_cut) if self._reader else []
-
-
 def read_calls(opening: str, tools: Tools) -> CallReader:
-    """The reader of what follows the tag, or of an object without one."""
-    return TaggedCall(tools) if opening == PYTHON_TAG else JsonCalls(tools, is_tagged=False)
+    """The reader of what follows the tag, or of JSON without one."""
+    if opening != PYTHON_TAG:
+        return JsonCalls(tools, is_tagged=False)
+    return EitherCall(
+        lambda first: JsonCalls(tools, is_tagged=True) if first in "{[" else PythonCall(tools)
+    )
 
 
 LLAMA_JSON: Final = Format(

@@ -1,8 +1,8 @@
 """Text with markup to segments: visible text, thinking, tool calls.
 
-At any time the parser stands in one of three: text, thinking, a call. In text it looks
-for tags; in thinking for the end of it; in a call every character goes to the reader of
-the format. The rules:
+At any time the parser stands in one of three: text, thinking, a call. In text and thinking
+it looks for tags and asks what each means there (`Meaning`); in a call every character goes
+to the reader of the format. The rules:
 
 - Tags are never shown, nor is the white space that touches them.
 - A call that never became one (no known name) is text, whole, its tags included.
@@ -14,23 +14,35 @@ Knows no format (`calls.py` says what one is), no events, no stop sequences.
 
 from __future__ import annotations
 
+from enum import Enum, auto
+from typing import Final
+
 from minimsg.parsing.calls import Bare, CallReader, Format, Outcome, Tools
 from minimsg.parsing.hold import Run, Tags
 from minimsg.parsing.segments import Segment, TextSegment, ThinkingSegment
 from minimsg.parsing.thinking import ThinkingTags
 
-BRACE = "{"  # an opening of formats whose calls need no tag
+BRACKETS: Final = ("{", "[")  # what opens a call in formats whose calls need no tag
+
+
+class Meaning(Enum):
+    """What a tag says where it stands."""
+
+    TEXT = auto()  # nothing: it is shown
+    THINKING = auto()  # what follows is thinking
+    ANSWER = auto()  # what follows is text
+    CALL = auto()  # what follows may be a call
 
 
 class MarkupParser:
     """The parser of one reply: a format of calls, tags around thinking, or both."""
 
     def __init__(self, format: Format, tools: Tools, thinking: ThinkingTags | None = None) -> None:
+        self.tags = _tags(format, thinking)
+        self._finder = Tags(self.tags)
         self._format = format
         self._tools = tools
         self._thinking = thinking
-        self.tags = _tags(format, thinking)
-        self._finder = Tags(self.tags)
         self._is_thinking = thinking is not None and thinking.is_opened
         self._run = Run(touches_tag=self._is_thinking)
         self._reader: CallReader | None = None
@@ -49,6 +61,12 @@ class MarkupParser:
     def is_holding(self) -> bool:
         """Whether what came last may still become a tag."""
         return bool(self._held)
+
+    @property
+    def held_space(self) -> str:
+        """White space at the end of visible text, shown unless a tag follows."""
+        is_text = self._reader is None and not self._is_thinking and not self._is_skipping
+        return self._run.flush() if is_text else ""
 
     def push(self, text: str) -> list[Segment]:
         text, self._held = self._held + text, ""
@@ -101,43 +119,43 @@ class MarkupParser:
         return len(text)
 
     def _at_tag(self, tag: str) -> None:
-        if self._thinking is not None and tag == self._thinking.closing:
-            self._begin_run(is_thinking=False)
-        elif self._is_thinking and tag == self._repeated_opening():
-            self._begin_run(is_thinking=True)
-        elif self._is_thinking or (tag == BRACE and not self._may_brace_open()):
-            self._show(tag)
-        elif self._thinking is not None and tag == self._thinking.opening:
-            self._begin_run(is_thinking=True)
-        elif self._shows_closing and tag in self._format.closings:
-            self._shows_closing = False
-            self._show(tag)
-        elif tag == BRACE or tag in self._format.openings:
-            self._enter(tag)
-        else:
-            self._begin_run(is_thinking=False)
+        match self._meaning(tag):
+            case Meaning.CALL:
+                self._enter(tag)
+            case Meaning.TEXT:
+                self._shows_closing = self._shows_closing and tag not in self._format.closings
+                self._show(tag)
+            case meaning:
+                self._run = Run(touches_tag=True)
+                self._is_thinking = meaning is Meaning.THINKING
+                self._is_skipping = False
 
-    def _repeated_opening(self) -> str | None:
-        """The opening, which a model may write though its prompt has written it already."""
-        return self._thinking.opening if self._thinking and self._run.is_blank else None
+    def _meaning(self, tag: str) -> Meaning:
+        if self._thinking and tag == self._thinking.closing:
+            return Meaning.ANSWER
+        if self._thinking and tag == self._thinking.opening:
+            begins = not self._is_thinking or self._run.is_blank  # prompts may have opened it
+            return Meaning.THINKING if begins else Meaning.TEXT
+        if self._is_thinking:
+            return Meaning.TEXT
+        if tag in BRACKETS:
+            return Meaning.CALL if self._may_bracket_open() else Meaning.TEXT
+        if tag in self._format.closings and self._shows_closing:
+            return Meaning.TEXT
+        return Meaning.CALL if tag in self._format.openings else Meaning.ANSWER
 
-    def _may_brace_open(self) -> bool:
+    def _may_bracket_open(self) -> bool:
         if self._is_skipping:
             return False
         is_line = self._format.bare is Bare.LINE
         return self._run.is_line_blank if is_line else self._run.is_blank
-
-    def _begin_run(self, *, is_thinking: bool) -> None:
-        self._run = Run(touches_tag=True)
-        self._is_thinking = is_thinking
-        self._is_skipping = False
 
     def _enter(self, opening: str) -> None:
         """Read what follows: perhaps a call."""
         self._is_skipping = False
         self._reader = self._format.reader(opening, self._tools)
         self._maybe = [opening]
-        if opening == BRACE:
+        if opening in BRACKETS:
             self._reader.push(opening)
 
     def _leave(self) -> None:
@@ -162,7 +180,7 @@ class MarkupParser:
 def _tags(format: Format, thinking: ThinkingTags | None) -> list[str]:
     tags = [*format.openings, *format.closings]  # a code fence is both
     if format.bare is not Bare.NOWHERE:
-        tags.append(BRACE)
+        tags += BRACKETS
     if thinking is not None:
         tags += [thinking.opening, thinking.closing]
     return tags

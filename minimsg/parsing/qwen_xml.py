@@ -10,8 +10,9 @@
 
 Values are text between two line breaks; the tool's schema says what they are
 (`schema_kinds.py`). These models forget the outer tag, so that `<function=` begins a call
-as well. Where a call breaks after its name, it is closed with the parameters that are
-whole; the rest, up to the next tag, is dropped.
+as well, and they write JSON between the tags, as their elders do (`json_calls.py`). Where
+a call breaks after its name, it is closed with the parameters that are whole; the rest, up
+to the next tag, is dropped.
 Source: the chat templates published with these models.
 """
 
@@ -23,13 +24,16 @@ from typing import Final
 
 from minimsg.limits import LIMITS
 from minimsg.parsing import hermes
-from minimsg.parsing.calls import CallableTool, Format, Outcome, Tools
+from minimsg.parsing.calls import CallableTool, CallReader, Format, Outcome, Tools
+from minimsg.parsing.either import EitherCall
 from minimsg.parsing.hold import WHITE_SPACE, held_length
+from minimsg.parsing.json_calls import JsonCalls
 from minimsg.parsing.schema_kinds import STRING, Kinds, as_json, parameter_kinds
 from minimsg.parsing.segments import Segment, ToolCallEnd, ToolCallInput, ToolCallStart
 
 FUNCTION: Final = "<function="
 PARAMETER: Final = "<parameter="
+AROUND_NAME: Final = WHITE_SPACE + "\"'"
 END_OF_VALUE: Final = "</parameter>"
 ENDS: Final = ("</function>", hermes.CLOSING)
 
@@ -73,10 +77,11 @@ class XmlCall:
     def _in_name(self, character: str) -> Outcome:
         if character != ">":
             return Outcome.MAYBE if self._reads_name(character) else Outcome.DONE
-        if self._read not in self._tools:
+        name = self._read.strip(AROUND_NAME)
+        if name not in self._tools:
             return Outcome.DONE
-        self._tool = self._tools[self._read]
-        self._segments.append(ToolCallStart(self._read))
+        self._tool = self._tools[name]
+        self._segments.append(ToolCallStart(name))
         self._is_open = True
         self._read, self._step = "", self._between
         return Outcome.CALL
@@ -95,8 +100,9 @@ class XmlCall:
     def _in_key(self, character: str) -> Outcome:
         if character != ">":
             return Outcome.CALL if self._reads_name(character) else self._break()
-        head = f"{', ' if self._is_begun else '{'}{json.dumps(self._read, ensure_ascii=False)}: "
-        self._value = Value(head, parameter_kinds(self._tool.input_schema, self._read))
+        name = self._read.strip(AROUND_NAME)
+        head = f"{', ' if self._is_begun else '{'}{json.dumps(name, ensure_ascii=False)}: "
+        self._value = Value(head, parameter_kinds(self._tool.input_schema, name))
         self._read, self._step = "", self._in_value
         return Outcome.CALL
 
@@ -187,9 +193,17 @@ def _escaped(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def read_call(opening: str, tools: Tools) -> XmlCall:
+def read_call(opening: str, tools: Tools) -> CallReader:
     """The reader of what follows a tag."""
-    return XmlCall(tools, has_function=opening == FUNCTION)
+    if opening == FUNCTION:
+        return XmlCall(tools, has_function=True)
+    return EitherCall(
+        lambda first: (
+            XmlCall(tools, has_function=False)
+            if first == FUNCTION[0]
+            else JsonCalls(tools, is_tagged=True)
+        )
+    )
 
 
 QWEN_XML: Final = Format(

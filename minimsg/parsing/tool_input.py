@@ -28,6 +28,11 @@ class ToolInput:
         return self._reader.is_complete
 
     @property
+    def is_open(self) -> bool:
+        """Whether its brace has come."""
+        return self._reader.is_open
+
+    @property
     def can_end_member(self) -> bool:
         """Whether the value of a member is whole, so far as what follows does not go on with it."""
         return self._reader.can_end_member

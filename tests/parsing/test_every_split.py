@@ -12,6 +12,7 @@ from minimsg.parsing.thinking import THINK, ThinkingTags
 
 from .hermes_texts import HERMES, HERMES_CUT
 from .json_texts import JSON, LLAMA_CUT, LLAMA_JSON
+from .own_ways_texts import HERMES_OWN, JSON_OWN, LLAMA_OWN, QWEN_XML_OWN
 from .qwen_xml_texts import QWEN_XML, QWEN_XML_CUT
 from .splitting import joined, parsed, splits
 from .thinking_texts import NO_CALLS, OPENED_THINKING, THINKING
@@ -40,6 +41,10 @@ TABLES = [
     ("llama_json", LLAMA_JSON, None, False),
     ("llama_json", LLAMA_CUT, None, True),
     ("json", JSON, None, False),
+    ("hermes", HERMES_OWN, None, False),
+    ("qwen_xml", QWEN_XML_OWN, None, False),
+    ("llama_json", LLAMA_OWN, None, False),
+    ("json", JSON_OWN, None, False),
     ("hermes", THINKING, THINK, False),
     ("hermes", OPENED_THINKING, ThinkingTags(is_opened=True), False),
     ("none", NO_CALLS, THINK, False),
@@ -49,6 +54,7 @@ ROWS = {
     for name, table, tags, is_cut in TABLES
     for title, (text, expected) in table.items()
 }
+assert len(ROWS) == sum(len(table) for _, table, _, _ in TABLES), "a title stands twice"
 
 
 @pytest.mark.parametrize("title", ROWS)

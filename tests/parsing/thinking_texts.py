@@ -30,11 +30,11 @@ THINKING: Table = {
 }
 OPENED_THINKING: Table = {
     "it ends": ("\nplan\n</think>\n\nHello", thinking("plan") + text("Hello")),
-    "then a call": (
+    "opened before it, then a call": (
         'plan</think>\n<tool_call>{"name": "now", "arguments": {}}</tool_call>',
         thinking("plan") + call("now", "{}"),
     ),
-    "it never ends": ("plan\n", thinking("plan\n")),
+    "opened before it, it never ends": ("plan\n", thinking("plan\n")),
     "the model opens it again": ("<think>\nplan</think>Hello", thinking("plan") + text("Hello")),
     "a tag amid thoughts": ("a <think> b</think>Hello", thinking("a <think> b") + text("Hello")),
     "it ends at once": ("</think>Hello", text("Hello")),

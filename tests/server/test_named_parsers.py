@@ -65,11 +65,11 @@ def shown(message: Json) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("parser", "is_read"),
     [
-        ("auto", {"tagged"}),
-        ("hermes", {"tagged"}),
+        ("auto", {"tagged", "bare"}),
+        ("hermes", {"tagged", "bare"}),
         ("json", {"tagged", "bare"}),
         ("llama_json", {"bare"}),
-        ("qwen_xml", {"xml"}),
+        ("qwen_xml", {"xml", "tagged"}),
         ("none", set()),
     ],
 )
