@@ -1,12 +1,13 @@
 """Thinking ends at its budget: the closing tag is forced, and the answer goes on.
 
 Every id that is committed while the model thinks counts, tags do not; several parts of
-thinking share one budget. Knows no grammar; thinking inside one: `grammars.py`.
+thinking share one budget. Knows no grammar; thinking inside one: `grammars.py`. Goes
+forward only, as its reading does (`hooks.py`, Restarting).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from minimsg.constrain.reading import Reading
 
@@ -14,15 +15,13 @@ from minimsg.constrain.reading import Reading
 class BudgetHook:
     """Forces `closing_ids` once `budget` ids have been thought."""
 
-    def __init__(
-        self, start_reading: Callable[[], Reading], closing_ids: Sequence[int], budget: int
-    ) -> None:
+    def __init__(self, reading: Reading, closing_ids: Sequence[int], budget: int) -> None:
         assert closing_ids
-        self._start_reading = start_reading
+        self._reading = reading
         self._closing_ids = closing_ids
         self._budget = budget
+        self._num_thought = 0
         self._num_closing = 0  # ids of the closing tag that were forced
-        self._start()
 
     def mask(self) -> None:
         return None
@@ -35,21 +34,7 @@ class BudgetHook:
     def advance(self, id: int) -> None:
         is_closing = self.forced() is not None
         was_thinking = self._reading.is_thinking
-        self._ids.append(id)
         self._reading.push(id)
         is_thinking = self._reading.is_thinking
         self._num_closing = self._num_closing + 1 if is_closing and is_thinking else 0
         self._num_thought += was_thinking and is_thinking and not is_closing
-
-    def rollback(self, n: int) -> None:
-        """Reads the reply again from its start: the parser has no way back."""
-        ids = self._ids[: len(self._ids) - n]
-        self._start()
-        for id in ids:
-            self.advance(id)
-
-    def _start(self) -> None:
-        self._reading = self._start_reading()
-        self._ids: list[int] = []
-        self._num_thought = 0
-        self._num_closing = 0

@@ -6,8 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from minimsg.constrain.subset import check_amount, check_subset
+from minimsg.errors import InvalidRequest
 from minimsg.protocol.options import JsonSchemaFormat
 from minimsg.protocol.request import PromptRequest
+from minimsg.protocol.rules.tools import NO_TOOLS, client_tools
 from minimsg.protocol.tools import AnyChoice, CustomTool, NamedChoice, NoneChoice, ToolChoice
 from minimsg.protocol.wire import JsonObject
 
@@ -27,16 +29,14 @@ class Constraint:
 def constraint_of(
     request: PromptRequest, callable: Collection[str], thinking_budget: int | None
 ) -> Constraint:
-    """What `request` asks for; `callable` are the tools that the model may call."""
+    """What `request` asks for; `callable` are the tools that the model may call.
+
+    Raises InvalidRequest for a choice of a tool that it may not.
+    """
     choice = request.tool_choice
-    must_call: list[str] = []
-    if isinstance(choice, AnyChoice):
-        must_call = list(callable)
-    elif isinstance(choice, NamedChoice):
-        must_call = [choice.name]
     format, format_path = _format(request)
     return Constraint(
-        must_call=must_call,
+        must_call=_must_call(choice, callable),
         is_one_call=_is_one_call(choice),
         strict=_strict(request),
         schema=format.schema_ if format else None,
@@ -47,16 +47,26 @@ def constraint_of(
 
 def check_strictly(request: PromptRequest) -> None:
     """What `request` wants enforced, the hosted API would enforce. Raises InvalidRequest."""
-    strict = {
-        f"tools.{index}.custom": tool.input_schema
-        for index, tool in enumerate(request.tools)
-        if isinstance(tool, CustomTool) and tool.strict
-    }
+    tools = [(path, tool) for path, tool in client_tools(request) if tool.strict]
+    own = {path: tool.input_schema for path, tool in tools if isinstance(tool, CustomTool)}
     format, format_path = _format(request)
-    schemas = strict | ({format_path: format.schema_} if format else {})
-    check_amount(len(strict), list(schemas.values()))
+    schemas = own | ({format_path: format.schema_} if format else {})
+    check_amount(len(tools), list(schemas.values()))
     for path, schema in schemas.items():
         check_subset(path, schema)
+
+
+def _must_call(choice: ToolChoice | None, callable: Collection[str]) -> list[str]:
+    """Deferred tools, and those that were taken away, are in the request and not callable."""
+    if isinstance(choice, AnyChoice):
+        if not callable:
+            raise InvalidRequest("", NO_TOOLS)
+        return list(callable)
+    if not isinstance(choice, NamedChoice):
+        return []
+    if choice.name not in callable:
+        raise InvalidRequest("", f"Tool '{choice.name}' not found in provided tools")
+    return [choice.name]
 
 
 def _is_one_call(choice: ToolChoice | None) -> bool:
@@ -73,9 +83,10 @@ def _format(request: PromptRequest) -> tuple[JsonSchemaFormat | None, str]:
 
 
 def _strict(request: PromptRequest) -> dict[str, str]:
-    """The schemas that calls must conform to, by their tool: what is not custom has none here."""
+    """The schemas that calls must conform to, by their tool: of what is not custom, ours."""
+    latest = {tool.name: (path, tool) for path, tool in client_tools(request)}
     return {
-        tool.name: f"tools.{index}.custom.input_schema"
-        for index, tool in enumerate(request.tools)
-        if isinstance(tool, CustomTool) and tool.strict
+        name: f"{path}.input_schema" if isinstance(tool, CustomTool) else path
+        for name, (path, tool) in latest.items()
+        if tool.strict
     }

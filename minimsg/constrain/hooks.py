@@ -7,9 +7,10 @@ held by `lazy.py`, thinking is cut short by `budget.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import and_
+from typing import Protocol
 
 from minimsg.constrain.loops import Circles
 from minimsg.constrain.matcher import Matcher
@@ -75,6 +76,41 @@ class Together:
     def rollback(self, n: int) -> None:
         for hook in self._hooks:
             hook.rollback(n)
+
+
+class Forward(Protocol):
+    """A hook that cannot take ids back."""
+
+    def mask(self) -> BitMask | None: ...
+
+    def forced(self) -> int | None: ...
+
+    def advance(self, id: int) -> None: ...
+
+
+class Restarting:
+    """A hook of one that goes forward only: to go back, it starts again with what is left."""
+
+    def __init__(self, start: Callable[[], Forward]) -> None:
+        self._start = start
+        self._hook = start()
+        self._ids: list[int] = []
+
+    def mask(self) -> BitMask | None:
+        return self._hook.mask()
+
+    def forced(self) -> int | None:
+        return self._hook.forced()
+
+    def advance(self, id: int) -> None:
+        self._ids.append(id)
+        self._hook.advance(id)
+
+    def rollback(self, n: int) -> None:
+        self._hook = self._start()
+        self._ids = self._ids[: len(self._ids) - n]
+        for id in self._ids:
+            self._hook.advance(id)
 
 
 def as_bits(mask: BitMask | Sequence[int]) -> BitMask:

@@ -4,12 +4,13 @@ The hook allows everything until the parser says that a call has begun: its tag 
 name are complete. From then on a grammar holds the call, up to its end. The turn may end
 inside a call all the same, which the parser then closes with what is whole; unless its tool
 is strict, whose input is never of another form than promised: a call of it that began in a
-way which no grammar here holds ends its request.
+way which no grammar here holds ends its request. Goes forward only, as its reading does
+(`hooks.py`, Restarting).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from minimsg.constrain.calls import Body
 from minimsg.constrain.matcher import Matcher
@@ -28,7 +29,7 @@ class LazyGrammarHook:
 
     def __init__(
         self,
-        start_reading: Callable[[], Reading],
+        reading: Reading,
         matchers: Mapping[str, Matcher],
         body: Body,
         vocabulary: Vocabulary,
@@ -36,13 +37,14 @@ class LazyGrammarHook:
         strict: Collection[str] = (),
         is_one_call: bool = False,
     ) -> None:
-        self._start_reading = start_reading
+        self._reading = reading
         self._matchers = matchers
         self._body = body
         self._vocabulary = vocabulary
         self._strict = strict
         self._is_one_call = is_one_call
-        self._start()
+        self._num_seen = 0  # calls that were held or let go
+        self._held: Matcher | None = None
 
     def mask(self) -> BitMask | None:
         if self._held is None:
@@ -55,26 +57,12 @@ class LazyGrammarHook:
         return self._vocabulary.end_id if is_over else None
 
     def advance(self, id: int) -> None:
-        self._ids.append(id)
         if id in self._vocabulary.end_ids:
             return
         if self._held:
             self._held.advance(id)
         self._reading.push(id)
         self._follow()
-
-    def rollback(self, n: int) -> None:
-        """Reads the reply again from its start: the parser has no way back."""
-        ids = self._ids[: len(self._ids) - n]
-        self._start()
-        for id in ids:
-            self.advance(id)
-
-    def _start(self) -> None:
-        self._reading = self._start_reading()
-        self._ids: list[int] = []
-        self._num_seen = 0  # calls that were held or let go
-        self._held: Matcher | None = None
 
     def _follow(self) -> None:
         calls = self._reading.calls

@@ -17,7 +17,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from minimsg.constrain.compiler import TOO_COMPLEX, is_too_large
-from minimsg.constrain.schema import parts_of
+from minimsg.constrain.schema_parts import parts_of
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.wire import JsonObject
 

@@ -18,8 +18,9 @@ from typing import Final
 from pydantic import JsonValue
 
 from minimsg.constrain.compiler import limits, said
-from minimsg.constrain.schema import parts_of
+from minimsg.constrain.schema_parts import parts_of
 
+START_S: Final = 15.0  # of the process itself: 0.3 s, on a busy machine many times that
 DEADLINE_S: Final = 5.0
 MAX_PLAIN_PROPERTIES: Final = 300  # of one object: 0.1 s; the time grows with the square
 INTERSECTING: Final = frozenset({"pattern", "patternProperties", "allOf", "oneOf"})
@@ -53,7 +54,10 @@ async def problem_in_time(text: str, *, deadline_s: float = DEADLINE_S) -> str:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         start_new_session=True,  # Ctrl-C is for the server, which ends its processes itself
     )
+    assert process.stdout
     try:
+        async with asyncio.timeout(START_S):
+            await process.stdout.readline()
         async with asyncio.timeout(deadline_s):
             problem, _ = await process.communicate(text.encode())
     finally:
@@ -66,9 +70,11 @@ async def problem_in_time(text: str, *, deadline_s: float = DEADLINE_S) -> str:
 
 
 def main() -> None:
-    """Compile the grammar on the standard input, and write what is wrong with it."""
+    """Say that it begins, compile the grammar on the standard input, write what is wrong."""
     from llguidance import LLMatcher
 
+    sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
     text = sys.stdin.buffer.read().decode()
     is_error, (*messages,) = LLMatcher.validate_grammar_with_warnings(text, limits=limits())
     sys.stdout.buffer.write(said(messages[0]).encode() if is_error else b"")

@@ -6,6 +6,7 @@
   them, then the others.
 - An object that lists its properties, and says nothing of others, has no others: small
   models do not stop inventing them.
+- What refers to itself is followed a bounded number of times (`recursion.py`).
 - `uniqueItems: false` says nothing and goes.
 
 Knows the schema as data; what the engine refuses is in `refusal.py`.
@@ -13,7 +14,7 @@ Knows the schema as data; what the engine refuses is in `refusal.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -21,12 +22,10 @@ from typing import Final
 from pydantic import JsonValue
 
 from minimsg.constrain.lark import SPACE
+from minimsg.constrain.recursion import unrolled
+from minimsg.constrain.schema_parts import mapped
 from minimsg.protocol.wire import JsonObject
 
-ONE: Final = ("items", "additionalProperties", "contains", "propertyNames", "if", "then", "else",
-    "not", "unevaluatedItems", "unevaluatedProperties")  # fmt: skip
-MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
-NAMED: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 # What may say more of the same object from another place.
 ELSEWHERE: Final = frozenset({
     "additionalProperties", "patternProperties", "unevaluatedProperties", "minProperties",
@@ -62,38 +61,9 @@ def made_ready(schema: JsonObject, terms: Terms) -> JsonObject:
     """`schema` as the engine takes it."""
     ready = _rewritten(schema, may_close=terms.is_closed)
     assert isinstance(ready, dict)
+    ready = unrolled(ready)
     style: JsonObject = {"json_allowed_escapes": 'nrbtf\\"', "lenient": terms.is_lenient}
     return {**ready, "x-guidance": {**style, **SPACINGS[terms.spacing]}}
-
-
-def parts_of(schema: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """The schemas right inside `schema`, each with the step that leads there."""
-    if not isinstance(schema, dict):
-        return
-    for keyword, value in schema.items():
-        if keyword in ONE:
-            yield keyword, value
-        elif keyword in MANY and isinstance(value, list):
-            yield from ((f"{keyword}.{index}", part) for index, part in enumerate(value))
-        elif keyword in NAMED and isinstance(value, dict):
-            yield from ((f"{keyword}.{name}", part) for name, part in value.items())
-
-
-def at(reference: str, root: JsonObject) -> JsonValue:
-    """The schema at a local `reference`, such as `#/$defs/Name`; None if there is none."""
-    found: JsonValue = root
-    for step in reference.removeprefix("#").split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
-
-
-def references(schema: JsonValue) -> Iterator[str]:
-    """All that `schema` and the schemas inside it refer to."""
-    if isinstance(schema, dict) and "$ref" in schema:
-        yield str(schema["$ref"])
-    for _, part in parts_of(schema):
-        yield from references(part)
 
 
 def _rewritten(schema: JsonValue, *, may_close: bool) -> JsonValue:
@@ -105,23 +75,10 @@ def _rewritten(schema: JsonValue, *, may_close: bool) -> JsonValue:
         is_joined = keyword == "allOf" or (keyword in ("anyOf", "oneOf") and not inside)
         return _rewritten(value, may_close=may_close and not is_joined)
 
-    ready = {keyword: _mapped(keyword, value, part) for keyword, value in schema.items()}
+    ready = {keyword: mapped(keyword, value, part) for keyword, value in schema.items()}
     if ready.get("uniqueItems") is False:
         del ready["uniqueItems"]
     return _ordered(ready, is_closed=may_close and not ELSEWHERE & schema.keys())
-
-
-def _mapped(
-    keyword: str, value: JsonValue, change: Callable[[str, JsonValue], JsonValue]
-) -> JsonValue:
-    """The value of a keyword, with the schemas inside it changed."""
-    if keyword in ONE:
-        return change(keyword, value)
-    if keyword in MANY and isinstance(value, list):
-        return [change(keyword, each) for each in value]
-    if keyword in NAMED and isinstance(value, dict):
-        return {name: change(keyword, each) for name, each in value.items()}
-    return value
 
 
 def _ordered(schema: dict[str, JsonValue], *, is_closed: bool) -> JsonObject:

@@ -15,7 +15,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from minimsg.constrain.schema import at, parts_of, references
+from minimsg.constrain.recursion import recursive_references
+from minimsg.constrain.schema_parts import at, parts_of
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.wire import JsonObject
 
@@ -52,7 +53,7 @@ def check_subset(path: str, schema: JsonObject) -> None:
     for part in parts_within(schema):
         if problem := next(_problems(part, schema), None):
             raise InvalidRequest(path, problem)
-    if reference := _recursion(schema):
+    for reference in recursive_references(schema)[:1]:
         why = f"Recursive schemas are not supported: '{reference}' refers to itself"
         raise InvalidRequest(path, why)
 
@@ -176,22 +177,6 @@ BY_TYPE: Final = {
 def _types(part: JsonObject) -> list[str]:
     said = part.get("type", [])
     return [str(type) for type in (said if isinstance(said, list) else [said])]
-
-
-def _recursion(schema: JsonObject) -> str | None:
-    """A definition that leads to itself."""
-    leads: dict[str, set[str]] = {}
-    for reference in references(schema):
-        leads[reference] = set(references(at(reference, schema)))
-    for start in leads:
-        seen, waiting = set[str](), [start]
-        while waiting:
-            reached = leads.get(waiting.pop(), set()) - seen
-            seen |= reached
-            waiting += reached
-        if start in seen:
-            return start
-    return None
 
 
 def _num_optional(schema: JsonObject) -> int:

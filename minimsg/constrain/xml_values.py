@@ -16,7 +16,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from minimsg.constrain import lark
-from minimsg.constrain.schema import at, references
+from minimsg.constrain.schema_parts import at, references
 from minimsg.parsing.qwen_xml import END_OF_VALUE
 from minimsg.parsing.schema_kinds import Kinds, as_json, parameter_kinds
 from minimsg.protocol.wire import JsonObject

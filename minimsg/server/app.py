@@ -168,7 +168,9 @@ def _base_url(runner: web.AppRunner) -> str:
 async def _run_engine(app: web.Application) -> AsyncIterator[None]:
     server = app[SERVER]
     server.worker.start()
+    warming = asyncio.create_task(server.grammars.warm())
     yield
+    warming.cancel()
     server.grammars.close()
     await server.pool.close()
 

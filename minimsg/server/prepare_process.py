@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, JsonValue, TypeAdapter
 
 from minimsg.errors import InternalError, InvalidRequest, NotFound, RequestError
 from minimsg.prompt.chat import ChatModel
@@ -29,12 +29,25 @@ class Failure(BaseModel):
     kind: str
     message: str
     error_code: str | None
+    details: dict[str, JsonValue]
+
+    @classmethod
+    def of(cls, error: RequestError) -> Failure:
+        """`error` on its way to another process."""
+        return cls(
+            kind=type(error).__name__,
+            message=error.message,
+            error_code=error.error_code,
+            details=DETAILS.validate_python(error.details),
+        )
 
     def error(self) -> RequestError:
         """The error that was, but for its JSON path, which is in the message."""
         if self.kind == InvalidRequest.__name__:
-            return InvalidRequest("", self.message, error_code=self.error_code)
-        return KINDS[self.kind](self.message, error_code=self.error_code)
+            return InvalidRequest(
+                "", self.message, error_code=self.error_code, details=self.details
+            )
+        return KINDS[self.kind](self.message, error_code=self.error_code, details=self.details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +65,7 @@ KINDS: Final[dict[str, type[RequestError]]] = {
 }
 ERRAND: Final[TypeAdapter[Errand]] = TypeAdapter(Errand)
 SETTINGS: Final[TypeAdapter[Settings]] = TypeAdapter(Settings)
+DETAILS: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(dict[str, JsonValue])
 REPLY: Final[TypeAdapter[Prepared | Counted | Failure]] = TypeAdapter(Prepared | Counted | Failure)
 
 
@@ -78,14 +92,10 @@ def _attempt(errand: Errand, body: bytes, served: Served) -> Prepared | Counted 
     try:
         return WORK[errand.work](body, served, errand.dialect, errand.known)
     except RequestError as error:
-        return _failure(error)
+        return Failure.of(error)
     except Exception as error:  # the outermost loop of this process
         print(trace(error), file=sys.stderr)
-        return _failure(InternalError("The request could not be prepared."))
-
-
-def _failure(error: RequestError) -> Failure:
-    return Failure(kind=type(error).__name__, message=error.message, error_code=error.error_code)
+        return Failure.of(InternalError("The request could not be prepared."))
 
 
 if __name__ == "__main__":

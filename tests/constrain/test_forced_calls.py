@@ -86,13 +86,6 @@ async def test_the_real_vocabulary_makes_valid_calls_as_well(
     assert_valid(read(qwen3, format, tools, ids), {"tool": SCHEMAS[name]})
 
 
-async def test_a_tool_that_the_model_was_not_told_of_cannot_be_forced(
-    plain: Vocabulary, grammars: MakeGrammars
-) -> None:
-    with pytest.raises(InvalidRequest, match="Tool 'later' not found in provided tools"):
-        await grammars(plain, "hermes").hook(Constraint(must_call=["later"]), TWO)
-
-
 async def test_a_model_without_a_form_of_calls_cannot_be_made_to_call(
     plain: Vocabulary, grammars: MakeGrammars
 ) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonschema
 import pytest
 
-from minimsg.constrain.schema import Spacing, Terms, at, made_ready, references
+from minimsg.constrain.recursion import recursive_references
+from minimsg.constrain.schema import Spacing, Terms, made_ready
+from minimsg.constrain.schema_parts import at, references
+from tests.constrain.schemas import of
 
 A: dict[str, Any] = {"type": "integer"}
 
@@ -96,3 +100,37 @@ def test_references_are_found_and_followed() -> None:
     assert sorted(references(schema)) == ["#/$defs/a~1b", "#/x"]
     assert at("#/$defs/a~1b", schema) == {"items": {"$ref": "#/x"}}
     assert at("#/$defs/no/where", schema) is None
+
+
+LINKED = {"$ref": "#/$defs/node", "$defs": {"node": of({"next": {"$ref": "#/$defs/node"}})}}
+PAIRED = {
+    "anyOf": [{"$ref": "#/$defs/both"}, {"type": "integer"}],
+    "$defs": {
+        "side": {"anyOf": [{"$ref": "#/$defs/both"}, {"type": "integer"}]},
+        "both": of({"left": {"$ref": "#/$defs/side"}, "right": {"$ref": "#/$defs/side"}},
+            "left", "right"),
+    },
+}  # fmt: skip
+
+
+def nested(key: str, times: int) -> dict[str, Any]:
+    return {key: nested(key, times - 1)} if times else {}
+
+
+def paired(times: int) -> Any:
+    return {"left": 1, "right": paired(times - 1)} if times else 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "deep"),
+    [(LINKED, nested("next", 6), nested("next", 40)), (PAIRED, paired(3), paired(40))],
+)
+def test_a_schema_that_refers_to_itself_is_followed_a_while(
+    schema: dict[str, Any], good: Any, deep: Any
+) -> None:
+    made = made_ready(schema, Terms())
+    validator = jsonschema.Draft202012Validator
+    assert validator(schema).is_valid(deep)
+    assert validator(made).is_valid(good)
+    assert not validator(made).is_valid(deep)
+    assert recursive_references(made) == []

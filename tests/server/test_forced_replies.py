@@ -10,6 +10,8 @@ import pytest
 from anthropic import AsyncAnthropic, BadRequestError
 from anthropic.types import Message
 
+from minimsg.config import ServerConfig
+
 from .conftest import Start
 from .running import Running
 
@@ -54,6 +56,29 @@ async def test_a_forced_tool_is_called_once_with_valid_input(tiny: Running, seed
 async def test_any_tool_is_called_before_anything_else_is_said(tiny: Running) -> None:
     message = await create(tiny, tools=[WEATHER, NOW], tool_choice={"type": "any"})
     assert {block.type for block in message.content} == {"tool_use"}
+
+
+@pytest.mark.parametrize("kind", ["auto", "any", "tool", "none"])
+@pytest.mark.parametrize("is_parallel", [False, True], ids=["one", "parallel"])
+async def test_every_choice_of_tools_is_kept(tiny: Running, kind: str, is_parallel: bool) -> None:
+    choice: dict[str, Any] = {"type": kind}
+    if kind == "tool":
+        choice["name"] = "get_weather"
+    if kind != "none":
+        choice["disable_parallel_tool_use"] = not is_parallel
+    message = await create(tiny, tools=[WEATHER, NOW], tool_choice=choice)
+    calls = [block for block in message.content if block.type == "tool_use"]
+    if kind in ("any", "tool"):
+        assert calls
+        assert len(calls) == len(message.content)
+    if not is_parallel or kind == "none":
+        assert len(calls) <= (kind != "none")
+    if kind == "tool":
+        assert {call.name for call in calls} == {"get_weather"}
+    is_cut = message.stop_reason == "max_tokens"
+    schemas = {tool["name"]: tool["input_schema"] for tool in (WEATHER, NOW)}
+    for call in calls[:-1] if is_cut else calls:
+        jsonschema.validate(call.input, schemas[call.name])
 
 
 @pytest.mark.parametrize("max_tokens", [1, 12, 30, 50, 75])
@@ -118,3 +143,20 @@ async def test_an_ordinary_tool_may_have_a_schema_that_cannot_be_enforced(start:
     running = await start("tiny")
     message = await create(running, tools=[{"name": "f", "input_schema": schema}], max_tokens=8)
     assert message.stop_reason in ("max_tokens", "end_turn")
+
+
+async def test_the_strict_profile_refuses_what_the_hosted_api_would_not_enforce(
+    start: Start,
+) -> None:
+    running = await start("tiny", config=ServerConfig(profile="strict"))
+    tool = {"name": "f", "strict": True, "input_schema": {"type": "object"}}
+    with pytest.raises(BadRequestError, match=r"tools\.0\.custom: For 'object' type, 'additional"):
+        await create(running, tools=[tool], max_tokens=8)
+
+
+async def test_a_choice_among_no_tools_is_refused(start: Start) -> None:
+    running = await start("tiny", config=ServerConfig(drop_server_tools=True))
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    later = {**NOW, "defer_loading": True}
+    with pytest.raises(BadRequestError, match="tool_choice may only be specified while providing"):
+        await create(running, tools=[search, later], tool_choice={"type": "any"}, max_tokens=8)

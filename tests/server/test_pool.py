@@ -22,7 +22,7 @@ from minimsg.server import pool as pool_module
 from minimsg.server.catalog import Catalog
 from minimsg.server.pool import PreparePool
 from minimsg.server.prepare import Served, Settings, count_prompt, prepare_message
-from minimsg.server.prepare_process import ERRAND, Errand
+from minimsg.server.prepare_process import ERRAND, Errand, Failure
 
 from .running import PLAIN, ask, eventually, preparing
 
@@ -76,6 +76,13 @@ async def test_errors_cross_as_they_are(
             await pool.run(prepare_message, sent)
         assert caught.value.message.startswith(message)
         assert type(caught.value) is kind
+
+
+def test_what_a_client_may_key_on_crosses_too() -> None:
+    details = {"retry": [1, None], "why": "x"}
+    error = NotFound("gone", error_code="gone_for_good", details=details)
+    crossed = Failure.of(error).error()
+    assert (crossed.error_code, crossed.details) == ("gone_for_good", details)
 
 
 async def test_a_process_is_used_again_and_ends_with_the_pool(served: Served) -> None:

@@ -86,7 +86,7 @@ def strict_tools_are_supported(request: PromptRequest, dialect: Dialect) -> None
     """A promise about the input that nobody keeps is refused: clients stop checking for it."""
     if dialect.can("strict-tools"):
         return
-    for path, tool in _client_tools(request):
+    for path, tool in client_tools(request):
         if tool.strict:
             raise InvalidRequest(f"{path}.strict", "strict tools are not supported for this model")
 
@@ -137,13 +137,7 @@ def drops_foreign(dialect: Dialect) -> bool:
     return dialect.drops_server_tools and not dialect.is_strict
 
 
-def _custom_tools(request: PromptRequest) -> Iterator[tuple[str, CustomTool]]:
-    for path, tool in _client_tools(request):
-        if isinstance(tool, CustomTool):
-            yield path, tool
-
-
-def _client_tools(request: PromptRequest) -> Iterator[tuple[str, ClientTool]]:
+def client_tools(request: PromptRequest) -> Iterator[tuple[str, ClientTool]]:
     """The tools that the client runs, those included that a conversation brings along the way."""
     for index, tool in enumerate(request.tools):
         if isinstance(tool, ClientTool):
@@ -153,3 +147,9 @@ def _client_tools(request: PromptRequest) -> Iterator[tuple[str, ClientTool]]:
             tool = block.tool.definition
             path = f"{path}.tool_addition.tool.tool_definition.definition"
             yield f"{path}.{tool.type}", tool
+
+
+def _custom_tools(request: PromptRequest) -> Iterator[tuple[str, CustomTool]]:
+    for path, tool in client_tools(request):
+        if isinstance(tool, CustomTool):
+            yield path, tool
