@@ -150,6 +150,9 @@ class ServerConfig:
     default_max_tokens: int = option(
         1024, "Length limit of a reply whose request gives no max_tokens.", minimum=1
     )
+    min_cache_tokens: int = option(
+        0, "Tokens that a cache mark must cover; shorter ones are passed over, as hosted."
+    )
     max_queue: int = option(512, "Requests that may wait; one more is answered 529.")
     ping_interval_s: float = option(10.0, "Seconds of silence after which a stream gets a ping.")
     write_timeout_s: float = option(

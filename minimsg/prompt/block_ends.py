@@ -6,8 +6,9 @@ part of it. A part of a tool's result ends where the result's text has it, unles
 template writes that text in another form. Places are those of the text of all pieces,
 and of the assistant prefix behind them.
 
-Only a block's last values are looked for, one of any kind and one that no template
-compares (`values.py`). Knows readings; how many tokens lie before a place: `encode.py`.
+Only a block's last values are looked for: of any kind, of those that no template compares
+(`values.py`), and of texts, which a tool has where the template takes no tools. Knows
+readings; how many tokens lie before a place: `encode.py`.
 """
 
 from __future__ import annotations
@@ -44,15 +45,14 @@ def block_ends(
 
 
 def _last_values(values: Sequence[Value]) -> list[int]:
-    """Of each block the last value, and the last that is a text or a word."""
-    last: dict[tuple[str, bool], int] = {}
+    """Of each block the last value, the last that no template compares, and the last text."""
+    last: dict[tuple[str, Kind], int] = {}
     for number, value in enumerate(values):
         if value.path.split(".")[4:5] == ["tool_addition"]:
             continue  # a tool that a block brings stands among the tools, not where the block is
-        block = block_of(value.path)
-        last[block, True] = number
-        if value.kind <= Kind.WORD:
-            last[block, False] = number
+        for most in (Kind.TEXT, Kind.WORD, max(Kind)):
+            if value.kind <= most:
+                last[block_of(value.path), most] = number
     return sorted(set(last.values()))
 
 

@@ -1,6 +1,6 @@
-"""`diagnostics`: why the prompt cache was missed, as far as this server can tell.
+"""`diagnostics`: what of a prompt has changed since an earlier one, so that the cache missed it.
 
-Source: Messages API reference, cache diagnosis.
+Source: Messages API reference, cache diagnosis. What is compared: `prompt/fingerprint.py`.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from minimsg.protocol.options import Diagnostics
+
+class Changed(TypedDict):
+    """What of the prompt is the first to differ from the earlier one, and the price of that.
+
+    Names of the served model are one model here, so that `model_changed` is never said.
+    """
+
+    type: Literal["model_changed", "system_changed", "tools_changed", "messages_changed"]
+    cache_missed_input_tokens: int  # of the prompt, from the first id that differs
 
 
-class Unavailable(TypedDict):
-    """The earlier message is not remembered."""
+class NotCompared(TypedDict):
+    """The earlier message is not known to this tenant, or its prompt was too long to keep."""
 
-    type: Literal["unavailable"]
+    type: Literal["previous_message_not_found", "unavailable"]
 
 
 class Diagnosis(TypedDict):
-    """The answer to `diagnostics`; null where there is nothing to compare with."""
+    """The answer to `diagnostics`; null where nothing was missed, or nothing came before."""
 
-    cache_miss_reason: Unavailable | None
-
-
-def diagnosis_of(asked: Diagnostics | None) -> Diagnosis | None:
-    """What can be said to a request that asks; None to any other."""
-    if asked is None:
-        return None
-    is_first = asked.previous_message_id is None
-    return {"cache_miss_reason": None if is_first else {"type": "unavailable"}}
+    cache_miss_reason: Changed | NotCompared | None

@@ -14,11 +14,13 @@ from typing import Final, TypeVar
 
 from minimsg.config import BY_TEMPLATE, ParserConfig
 from minimsg.constrain.constraint import Constraint, check_strictly, constraint_of
-from minimsg.engine.types import SamplingParams
+from minimsg.engine.types import CacheMark, SamplingParams
 from minimsg.parsing.calls import CallableTool
 from minimsg.parsing.thinking import ThinkingTags
 from minimsg.prompt.bill import bill_of
+from minimsg.prompt.caching import cache_marks
 from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.fingerprint import fingerprint_of
 from minimsg.prompt.probe_thinking import ThinkingForm
 from minimsg.prompt.render import Prompt, check_length, render
 from minimsg.prompt.replay import Remembered
@@ -26,13 +28,13 @@ from minimsg.prompt.thinking import ThinkingPlan, plan_thinking
 from minimsg.prompt.tools import toolbox_of
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.counting import TokenCount
-from minimsg.protocol.diagnosis import Diagnosis, diagnosis_of
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest, PromptRequest
 from minimsg.protocol.rules import unheeded
 from minimsg.protocol.tools import CustomTool, NoneChoice
 from minimsg.protocol.validation import Validated, parse_json, validate
 from minimsg.server.catalog import Catalog
+from minimsg.server.past_prompts import Asking
 from minimsg.server.signatures import KEY_BYTES, Seal, unsealed
 
 T = TypeVar("T")
@@ -47,6 +49,7 @@ class Settings:
     max_context: int  # tokens, prompt and reply together
     default_max_tokens: int
     parsers: ParserConfig = BY_TEMPLATE
+    min_cache_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ class Prepared:
     recalled: list[str]  # the digests by which thinking was put back
     sampling: SamplingParams
     context_management: ContextEdits | None  # what was edited, if edits were asked for
-    diagnostics: Diagnosis | None
+    marks: tuple[CacheMark, ...]  # places in the prompt, by length
+    asking: Asking | None  # for what has changed since an earlier message
     ignored: list[str]  # JSON paths of what changes nothing
 
 
@@ -124,7 +128,8 @@ def prepare_message(
         recalled=replay.recalled if replay else [],
         sampling=_sampling(request, served.chat.sampling),
         context_management=_context_edits(request, prompt),
-        diagnostics=diagnosis_of(request.diagnostics),
+        marks=cache_marks(prompt, request, served.chat, settings.min_cache_tokens),
+        asking=_asking(request, prompt, dialect),
         ignored=_ignored(checked, prompt, dialect),
     )
 
@@ -179,6 +184,14 @@ def _ignored(checked: Validated[R], prompt: Prompt, dialect: Dialect) -> list[st
 
 def _context_edits(request: MessagesRequest, prompt: Prompt) -> ContextEdits | None:
     return {"applied_edits": prompt.applied_edits} if request.context_management else None
+
+
+def _asking(request: MessagesRequest, prompt: Prompt, dialect: Dialect) -> Asking | None:
+    if request.diagnostics is None:
+        return None
+    assert prompt.reading is not None  # `render` has made it
+    fingerprint = fingerprint_of(request, prompt.reading, dialect)
+    return Asking(request.diagnostics.previous_message_id, fingerprint)
 
 
 def _callable_tools(request: MessagesRequest) -> dict[str, CallableTool]:

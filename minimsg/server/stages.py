@@ -90,7 +90,7 @@ class Stages:
 
 def _new_message(server: Server, generation: GenerationRequest, prepared: Prepared) -> Message:
     message = new_message(server.chat.name, len(generation.prompt_ids))
-    message["diagnostics"] = prepared.diagnostics
+    message["diagnostics"] = server.diagnosis(generation.tenant, prepared, message["id"])
     if prepared.context_management is not None:
         message["context_management"] = prepared.context_management
     return message

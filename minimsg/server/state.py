@@ -23,7 +23,9 @@ from minimsg.engine.worker import EngineWorker
 from minimsg.errors import ConfigError, NotImplementedHere, Overloaded
 from minimsg.hub.store import default_data_dir
 from minimsg.prompt.chat import ChatModel
+from minimsg.protocol.diagnosis import Diagnosis
 from minimsg.server.catalog import Catalog, lacking
+from minimsg.server.past_prompts import PastPrompts
 from minimsg.server.pool import PreparePool
 from minimsg.server.prepare import Known, Prepared, Served, Settings
 from minimsg.server.ratelimit import RateLimits
@@ -49,6 +51,7 @@ class Server:
         self.catalog = Catalog(chat.name, config.alias, config.any_model)
         self.rates = RateLimits.of(config)
         self.memory = ThinkingMemory()
+        self.past_prompts = PastPrompts()
         data_dir = config.data_dir or default_data_dir()
         self._key = server_key(data_dir) if self.thinks else secrets.token_bytes(KEY_BYTES)
         self.pool = PreparePool(Served(chat, self._settings()))
@@ -60,7 +63,8 @@ class Server:
 
     def _settings(self) -> Settings:
         default = self.config.default_max_tokens
-        return Settings(self.catalog, self.max_context, default, self.chat.parsers)
+        least = self.config.min_cache_tokens
+        return Settings(self.catalog, self.max_context, default, self.chat.parsers, least)
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -110,6 +114,16 @@ class Server:
             digest = listener.digest(prepared.digest)
             self.memory.remember(tenant, digest, listener.thoughts)
 
+    def diagnosis(self, tenant: str, prepared: Prepared, message_id: str) -> Diagnosis | None:
+        """What has changed since the message that `prepared` asks about; this one is kept, too."""
+        if (asking := prepared.asking) is None:
+            return None
+        ids = prepared.prompt_ids
+        num_cached = max((mark.num_tokens for mark in prepared.marks), default=0)
+        found = self.past_prompts.diagnose(tenant, asking, ids)
+        self.past_prompts.remember(tenant, message_id, asking, ids, num_cached)
+        return found
+
     @property
     def tool_format(self) -> str:
         """The form in which the model writes calls: a name in `parsing/formats.py`."""
@@ -139,6 +153,7 @@ class Server:
             end_ids=self.chat.end_ids,
             sampling=prepared.sampling,
             hook=hook,
+            marks=prepared.marks,
         )
 
 
