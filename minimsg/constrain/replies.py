@@ -17,6 +17,7 @@ from minimsg.constrain.vocabulary import Vocabulary
 from minimsg.parsing.thinking import ThinkingTags
 from minimsg.protocol.wire import JsonObject
 
+TAIL = "TAIL?\nTAIL: /(?s:.+)/\n"  # the token that ends a held call may hold more, of any kind
 GAP = "GAP: /\\n{1,2}/\n"  # what models write after thinking
 
 
@@ -55,12 +56,12 @@ def held_grammars(tool: str, schema: JsonObject | None, form: CallForm) -> list[
     """Grammars of a call of `tool` that the model began by itself, without tags."""
     if schema is None:
         loose = form.body.loose_rules("any_call", {})
-        return [lark.grammar("start: any_call\n", loose, is_forcing=False)]
+        return [lark.grammar(f"start: any_call {TAIL}", loose, is_forcing=False)]
     asked = form.body.rules("call", tool, schema, is_held=True)
     loose = form.body.loose_rules("any_call", {tool: schema})
     return [
-        lark.grammar("start: call\n", asked),
-        lark.grammar("start: any_call\n", loose, is_forcing=False),
+        lark.grammar(f"start: call {TAIL}", asked),
+        lark.grammar(f"start: any_call {TAIL}", loose, is_forcing=False),
     ]
 
 

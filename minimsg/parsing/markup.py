@@ -64,7 +64,7 @@ class MarkupParser:
 
     @property
     def held_space(self) -> str:
-        """White space at the end of visible text, shown unless a tag follows."""
+        """White space at the end of visible text, which is shown unless a tag follows."""
         is_text = self._reader is None and not self._is_thinking and not self._is_skipping
         return self._run.flush() if is_text else ""
 

@@ -68,6 +68,10 @@ class Parser(Protocol):
     def is_holding(self) -> bool:
         """Whether what came last may still become a tag."""
 
+    @property
+    def held_space(self) -> str:
+        """White space at the end of visible text, which is shown unless a tag follows."""
+
     def push(self, text: str) -> list[Segment]:
         """Segments that are certain after `text`; may hold some of it back."""
 
@@ -85,6 +89,7 @@ class PlainParser:
     tags = ()
     is_thinking = False
     is_holding = False
+    held_space = ""
 
     def push(self, text: str) -> list[Segment]:
         return [TextSegment(text)] if text else []

@@ -57,6 +57,8 @@ class Stages:
             return []
         events = self._show(self._parser.push(self._detokenizer.push(id)))
         self._meter.push()
+        if self._stops.completes_in(self._parser.held_space):  # no tag will claim it any more
+            events += self._show(self._parser.flush(is_cut=True))
         return events
 
     @property

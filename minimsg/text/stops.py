@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from copy import copy
 
 from minimsg.parsing.segments import Segment, TextSegment
 
@@ -55,6 +56,14 @@ class StopMatcher:
             if self.hit is not None:
                 break
         return _segments("".join(shown))
+
+    def completes_in(self, text: str) -> bool:
+        """Whether a sequence would complete if `text` came next."""
+        if self._hit is not None or self._lasts.isdisjoint(text):
+            return False
+        ahead = copy(self)
+        ahead.push(TextSegment(text))
+        return ahead.hit is not None
 
     def flush(self) -> list[Segment]:
         """The beginning of a match that never came."""
