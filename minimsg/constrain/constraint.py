@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from minimsg.constrain.subset import check_amount, check_subset
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.options import JsonSchemaFormat
-from minimsg.protocol.request import PromptRequest
+from minimsg.protocol.request import MessagesRequest, PromptRequest
 from minimsg.protocol.rules.tools import NO_TOOLS, client_tools
 from minimsg.protocol.tools import AnyChoice, CustomTool, NamedChoice, NoneChoice, ToolChoice
 from minimsg.protocol.wire import JsonObject
@@ -24,6 +24,7 @@ class Constraint:
     schema: JsonObject | None = None  # of a reply that is one JSON value
     schema_path: str = "output_config.format.schema"
     thinking_budget: int | None = None  # ids
+    max_tokens: int | None = None  # as the client said
 
 
 def constraint_of(
@@ -42,6 +43,7 @@ def constraint_of(
         schema=format.schema_ if format else None,
         schema_path=format_path,
         thinking_budget=thinking_budget,
+        max_tokens=request.max_tokens if isinstance(request, MessagesRequest) else None,
     )
 
 

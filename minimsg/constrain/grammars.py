@@ -25,7 +25,7 @@ from minimsg.constrain.compiler import TOO_COMPLEX, Compiler
 from minimsg.constrain.constraint import Constraint
 from minimsg.constrain.hooks import GrammarHook, Restarting, Together
 from minimsg.constrain.lazy import LazyGrammarHook
-from minimsg.constrain.loops import Circles
+from minimsg.constrain.loops import Circles, patience
 from minimsg.constrain.reading import Reading
 from minimsg.constrain.replies import ReplyForm, held_grammars, reply_grammars
 from minimsg.constrain.vocabulary import Vocabulary
@@ -127,7 +127,9 @@ class Grammars:
         texts = reply_grammars(reply, self._form, self._vocabulary)
         matcher = await self._beside(partial(self._compiler.matcher, texts))
         is_json = self._form is None or self._form.body.is_json
-        circles = Circles(self._vocabulary) if is_json and thinking is None else None
+        circles = None
+        if is_json and thinking is None and constraint.max_tokens:
+            circles = Circles(self._vocabulary, patience(constraint.max_tokens))
         return GrammarHook(matcher, self._vocabulary, circles)
 
     async def _calls(

@@ -17,8 +17,12 @@ TEXTS = of({"a": {"type": "array", "items": {"type": "string"}}}, "a")
 NUMBERS = of({"a": {"type": "array", "items": {"type": "number"}}}, "a")
 
 
-async def hook_for(grammars: MakeGrammars, plain: Vocabulary, schema: dict[str, Any]) -> TokenHook:
-    hook = await grammars(plain, "hermes").hook(Constraint(schema=schema), {})
+async def hook_for(
+    grammars: MakeGrammars, plain: Vocabulary, schema: dict[str, Any], max_tokens: int = 1
+) -> TokenHook:
+    hook = await grammars(plain, "hermes").hook(
+        Constraint(schema=schema, max_tokens=max_tokens), {}
+    )
     assert hook is not None
     return hook
 
@@ -93,3 +97,23 @@ async def test_a_circle_that_was_taken_back_is_none(
     write(hook, plain, '{"a":[' + '"same",' * 40)
     hook.rollback(7)
     assert write(hook, plain, ',"diff",' + '"same",' * 20) == ""
+
+
+@pytest.mark.parametrize("text", ['{"a":["' + "0" * 200, '{"a":[' + '"same",' * 40])
+async def test_what_repeats_is_left_alone_while_there_are_tokens_for_it(
+    plain: Vocabulary, grammars: MakeGrammars, text: str
+) -> None:
+    assert write(await hook_for(grammars, plain, TEXTS, max_tokens=512), plain, text) == ""
+    hook = await hook_for(grammars, plain, TEXTS, max_tokens=240)
+    rest = write(hook, plain, text)
+    assert 180 <= len(text) - len(rest) < 190
+
+
+async def test_a_circle_that_was_taken_back_does_not_bring_the_end_nearer(
+    plain: Vocabulary, grammars: MakeGrammars
+) -> None:
+    hook = await hook_for(grammars, plain, TEXTS, max_tokens=400)
+    zeros = '{"a":["' + "0" * 280
+    for _ in range(3):
+        assert write(hook, plain, zeros) == ""
+        hook.rollback(len(zeros))
