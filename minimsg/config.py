@@ -61,11 +61,22 @@ class EngineConfig:
         "25%", "Memory of the KV cache: bytes (2GiB, 500MB) or a share of the free memory (25%)."
     )
     num_pages: int | None = option(None, "Pages of the KV cache; overrides --kv-memory.", minimum=1)
-    max_batch_tokens: int = option(
-        512, "Tokens that one step computes at most, prefill included.", minimum=1
+    max_step_tokens: int = option(
+        512,
+        "Tokens that one step computes at most, prefill included: fewer keep the replies in "
+        "work flowing while a long prompt is read.",
+        minimum=1,
     )
     max_sequences: int = option(
         64, "Sequences that run at once; more wait in the queue.", minimum=1
+    )
+    no_prefix_cache: bool = option(
+        False, "Compute every prompt anew, whatever was computed before."
+    )
+    pin_budget: float = option(
+        0.5,
+        "Share of the KV cache, 0 to 1, that cache_control may keep from being given away.",
+        maximum=1,
     )
     page_size: int = 16  # slots a page; fixed, no flag: kernels are written for it
 
@@ -140,6 +151,11 @@ class ServerConfig:
     )
     tokens_per_minute: int | None = option(
         None, "Tokens, in and out, a tenant may use in a minute; default is no limit.", minimum=1
+    )
+    report_all_hits: bool = option(
+        False,
+        "Count every token that was not computed again as cache_read, not only those that "
+        "cache_control had kept.",
     )
     no_remember_thinking: bool = option(
         False, "Do not put thinking back that a client has dropped from its conversation."

@@ -136,7 +136,7 @@ def test_every_kernel_and_chunk_size_gives_the_same_greedy_tokens(data_dir: Path
         load("tiny", data_dir=data_dir, dtype="float32", **settings)
         .generate(prompt, max_tokens=24, temperature=0)
         .text
-        for settings in ({}, {"kernel": "reference"}, {"max_batch_tokens": 7}, {"num_pages": 9})
+        for settings in ({}, {"kernel": "reference"}, {"max_step_tokens": 7}, {"num_pages": 9})
     ]
     assert len(set(replies)) == 1
     assert len(replies[0]) > 0

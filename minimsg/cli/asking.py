@@ -66,7 +66,8 @@ class Asker:
         known = self.server.known(LOCAL)
         prepared = await self.server.pool.run(prepare_message, encoded, dialect, known)
         generation = await self.server.generation(f"run_{secrets.token_hex(8)}", prepared, LOCAL)
-        async with aclosing(reply(self.server, generation, prepared)) as events:
+        tokens = await self.server.worker.submit(generation)
+        async with tokens, aclosing(reply(self.server, tokens, generation, prepared)) as events:
             async for event in events:
                 sample.push(event, perf_counter() - start)
                 if event["type"] == "content_block_delta":

@@ -1,7 +1,7 @@
 """The heart: `step` schedules, runs, samples, commits. Token ids in, token ids out.
 
-Knows no HTTP, JSON or text. One thread drives an engine: a script or notebook through
-`generate` and `steps`, a server through `worker.py`. Read on in the order of the five
+Knows no HTTP, JSON or text. One thread steps an engine: that of a script or notebook through
+`generate` and `steps`, a server's in `worker.py`. Read on in the order of the five
 lines: `scheduler.py`, `runner.py`, `sampler.py`, and the scheduler's `commit`.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import secrets
+import threading
 from collections.abc import Iterator
 from collections.abc import Sequence as Ids
 from dataclasses import replace
@@ -19,13 +20,17 @@ import torch
 from minimsg.config import EngineConfig
 from minimsg.engine.cache import PagedKVCache
 from minimsg.engine.draw import NUM_CANDIDATES
+from minimsg.engine.entries import Entries
 from minimsg.engine.memory import plan_cache
 from minimsg.engine.pages import PagePool
+from minimsg.engine.prefix import PrefixIndex
+from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.runner import Runner
 from minimsg.engine.sampler import Sampler
 from minimsg.engine.scheduler import Scheduler
 from minimsg.engine.types import (
     Batch,
+    CacheCounts,
     Finish,
     FinishReason,
     GenerationRequest,
@@ -70,40 +75,56 @@ class Engine:
             device=device,
         )
         self.vocab_size = model.vocab_size
-        self.max_context = plan.max_context
-        self.pool = PagePool(plan.num_pages)
-        self.scheduler = Scheduler(
-            self.pool,
-            page_size=config.page_size,
-            max_context=plan.max_context,
-            max_batch_tokens=config.max_batch_tokens,
-            max_sequences=config.max_sequences,
-        )
+        self.num_pages, self.max_context = plan.num_pages, plan.max_context
+        self.config = config
         self.runner = Runner(model, cache, device)
         self.sampler = Sampler()
         self.batch: Batch | None = None  # the latest, for those who look on
+        self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every request and everything cached; the weights stay as they are."""
+        config = self.config
+        self.pool = PagePool(self.num_pages)
+        index = PrefixIndex(self.pool, config.page_size)
+        entries = Entries(index, int(self.num_pages * config.pin_budget))
+        self.cache = PromptCache(self.pool, index, entries, is_on=not config.no_prefix_cache)
+        self.scheduler = Scheduler(
+            self.cache,
+            max_context=self.max_context,
+            max_step_tokens=config.max_step_tokens,
+            max_sequences=config.max_sequences,
+        )
 
     def step(self) -> list[Output]:
         """Compute one batch and say what came of it. A failure ends only whose it is."""
-        batch = self.batch = self.scheduler.schedule()
+        with self._lock:
+            batch = self.batch = self.scheduler.schedule()
         try:
             logits = self.runner.run(batch)
             tokens = self.sampler.sample(logits, self.scheduler.sampling(batch))
         except Exception:  # the boundary: the engine lives on
             return self._compute_one_by_one(batch)
-        return self.scheduler.commit(batch, tokens)
+        with self._lock:
+            return self.scheduler.commit(batch, tokens)
 
-    def add(self, request: GenerationRequest) -> None:
-        """Queue a request, with a fresh seed if it has none. Raises `InvalidRequest`."""
+    def add(self, request: GenerationRequest) -> CacheCounts:
+        """Queue a request, with a fresh seed if it has none; what the cache has of its prompt.
+
+        From any thread, during a step too. Raises `InvalidRequest`.
+        """
         self.check(request)
         if request.sampling.seed is None:
             sampling = replace(request.sampling, seed=secrets.randbits(63))
             request = replace(request, sampling=sampling)
-        self.scheduler.add(Sequence(request, list(request.prompt_ids)))
+        with self._lock:
+            return self.scheduler.add(Sequence(request, list(request.prompt_ids)))
 
     def cancel(self, request_id: str) -> None:
         """End a request in any state; its pages are free at once. Unknown ids are fine."""
-        self.scheduler.cancel(request_id)
+        with self._lock:
+            self.scheduler.cancel(request_id)
 
     @property
     def has_work(self) -> bool:
@@ -176,9 +197,11 @@ class Engine:
                 logits = self.runner.run(part)
                 tokens = self.sampler.sample(logits, self.scheduler.sampling(part))
             except Exception as error:
-                outputs += self.scheduler.fail(part, f"{type(error).__name__}: {error}")
+                with self._lock:
+                    outputs += self.scheduler.fail(part, f"{type(error).__name__}: {error}")
             else:
-                outputs += self.scheduler.commit(part, tokens)
+                with self._lock:
+                    outputs += self.scheduler.commit(part, tokens)
         return outputs
 
 

@@ -50,8 +50,8 @@ def plan_cache(
     Raises `ConfigError` on settings that cannot be met; a window that does not fit the
     memory is lowered, which is logged.
     """
-    if min(config.max_batch_tokens, config.max_sequences) < 1:
-        raise ConfigError("max_batch_tokens and max_sequences must be at least 1")
+    if min(config.max_step_tokens, config.max_sequences) < 1:
+        raise ConfigError("max_step_tokens and max_sequences must be at least 1")
     window = requested_window(config.max_context, model_context)
     pages_a_window = -(-window // config.page_size)
     if config.num_pages is None:

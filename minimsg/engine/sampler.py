@@ -20,7 +20,7 @@ from minimsg.engine.types import (
     BitMask,
     Finish,
     FinishReason,
-    Output,
+    Sampled,
     Sequence,
     Token,
     TokenHook,
@@ -34,7 +34,7 @@ class Sampler:
     """Chooses the next id of each sampling row. Holds no state between steps."""
 
     @torch.inference_mode()
-    def sample(self, logits: Tensor, sequences: list[Sequence]) -> list[list[Output]]:
+    def sample(self, logits: Tensor, sequences: list[Sequence]) -> list[list[Sampled]]:
         """For each row of logits `(S, V)` float32: the new token of its sequence, or a `Finish`."""
         if not sequences:
             return []
@@ -87,11 +87,11 @@ class Sampler:
 
     def _describe(
         self, logits: Tensor, normalizers: Tensor, ids: list[int], sequences: list[Sequence]
-    ) -> list[list[Output]]:
+    ) -> list[list[Sampled]]:
         """Tokens with the model's own log probabilities, and the likeliest where asked for."""
         chosen = torch.tensor(ids, device=logits.device)[:, None]
         logprobs = (logits.gather(-1, chosen)[:, 0] - normalizers).tolist()
-        tokens: list[list[Output]] = []
+        tokens: list[list[Sampled]] = []
         for row, (sequence, id) in enumerate(zip(sequences, ids, strict=True)):
             n = sequence.request.sampling.top_logprobs
             top = likeliest(logits[row] - normalizers[row], n) if n else ()

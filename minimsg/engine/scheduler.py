@@ -1,47 +1,67 @@
 """Who runs next: admission, chunked prefill, decode, preemption, the end of a request.
 
 Knows ids, pages and limits; no tensor and no text. `schedule` says what the next
-step computes, `commit` takes its ids. The order of arrival is kept throughout: the
-oldest sequence always advances, and when pages run out the youngest gives its own
-back and is computed again later (recompute, vLLM, arXiv 2309.06180 section 4.5), so
-nothing starves and output never depends on pressure. Next: `runner.py`, `sampler.py`.
+step computes, `commit` takes its ids. Interactive requests go before background ones;
+within one priority the order of arrival is kept: the oldest sequence always advances, and
+when pages run out the youngest gives its own back and is computed again later (recompute,
+vLLM, arXiv 2309.06180 section 4.5), so nothing starves and output never depends on
+pressure. In each step every decoding sequence gets its row; of the tokens that are left
+half go to the oldest prompt and the rest to the shortest, so that neither a long prompt
+holds up short ones nor they it. Pages come from `prompt_cache.py`. Next: `runner.py`,
+`sampler.py`.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import insort
 
-from minimsg.engine.pages import PagePool
-from minimsg.engine.types import Batch, Finish, FinishReason, Output, Sequence, Token
+from minimsg.engine.batch import build_batch
+from minimsg.engine.prompt_cache import PromptCache
+from minimsg.engine.types import (
+    Admitted,
+    Batch,
+    CacheCounts,
+    Finish,
+    FinishReason,
+    Output,
+    Sampled,
+    Sequence,
+    Token,
+)
 from minimsg.errors import InvalidRequest
 
 
 class Scheduler:
-    """Waiting and running sequences, and the pages that the running ones hold.
+    """Waiting and running sequences.
 
-    Invariants (`check`): `running` then `waiting` is the order of arrival; only running
-    sequences hold pages; each request is told exactly one `Finish`, after its last `Token`.
+    Invariants (`check`): both lists are in order of rank, and of one priority whoever runs
+    came before whoever waits; a waiting sequence holds nothing but published pages; each
+    request is told exactly one `Finish`, after its last `Token`.
     """
 
     def __init__(
         self,
-        pool: PagePool,
+        cache: PromptCache,
         *,
-        page_size: int,
         max_context: int,
-        max_batch_tokens: int,
+        max_step_tokens: int,
         max_sequences: int,
     ) -> None:
-        assert pool.num_pages * page_size >= max_context, "the pool must hold one full window"
-        assert min(max_context, max_batch_tokens, max_sequences) > 0
-        self.pool = pool
-        self.page_size = page_size
+        self.cache = cache
+        self.page_size = cache.page_size
+        assert cache.pool.num_pages * self.page_size >= max_context, (
+            "the pool must hold one full window"
+        )
+        assert min(max_context, max_step_tokens, max_sequences) > 0
         self.max_context = max_context
-        self.max_batch_tokens = max_batch_tokens
-        self.max_sequences = max_sequences
-        self.waiting: deque[Sequence] = deque()
+        self.max_step_tokens = max_step_tokens
+        self.max_running = min(max_sequences, max_step_tokens)  # each may need a row
+        self.waiting: list[Sequence] = []
         self.running: list[Sequence] = []
-        self._sequences: dict[str, Sequence] = {}  # in order of arrival
+        self.num_preemptions = 0
+        self._num_arrived = 0
+        self._sequences: dict[str, Sequence] = {}
+        self._said: dict[str, CacheCounts] = {}
         self._scheduled: dict[str, Sequence] = {}  # those of the latest batch
         self._outputs: list[Output] = []  # said at the next commit
 
@@ -50,16 +70,24 @@ class Scheduler:
         """Whether a step would compute or say something."""
         return bool(self._sequences or self._outputs)
 
-    def add(self, sequence: Sequence) -> None:
-        """Queue a new sequence. Raises `InvalidRequest` if it cannot fit the window."""
+    def add(self, sequence: Sequence) -> CacheCounts:
+        """Queue a new sequence, which holds at once what the cache has of it; the counts of that.
+
+        They stand unless pressure takes the pages before the first step: then an `Admitted`
+        follows. Raises `InvalidRequest` if it cannot fit the window.
+        """
         request, num_ids = sequence.request, len(sequence.ids)
         self.check_length(num_ids)
         if request.id in self._sequences:
             raise InvalidRequest("", f"request {request.id!r} is already running")
+        self._num_arrived += 1
+        sequence.arrival = self._num_arrived
         self._sequences[request.id] = sequence
-        self.waiting.append(sequence)
+        counts = self._said[request.id] = self.cache.open(sequence)
+        insort(self.waiting, sequence, key=rank)
         if num_ids == self.max_context and request.max_tokens > 0:
             self._finish(sequence, FinishReason.CONTEXT)
+        return counts
 
     def check_length(self, num_ids: int) -> None:
         """Raise `InvalidRequest` for a prompt of more ids than the window has."""
@@ -75,7 +103,7 @@ class Scheduler:
     def schedule(self) -> Batch:
         """What the next step computes: a row of each decoding sequence, then prefill chunks.
 
-        Every running sequence advances in every step. Changes who holds pages, not what is
+        The first running sequence always advances. Changes who holds pages, not what is
         computed: without a commit it can be asked again.
         """
         self._grow()
@@ -88,7 +116,7 @@ class Scheduler:
         """(S,) the sequences of the rows that sample."""
         return [self._scheduled[request_id] for request_id in batch.sample_ids]
 
-    def commit(self, batch: Batch, sampled: list[list[Output]]) -> list[Output]:
+    def commit(self, batch: Batch, sampled: list[list[Sampled]]) -> list[Output]:
         """Take what a step computed and sampled; everything to be said since the last commit.
 
         `sampled` holds, for each of the S rows, its tokens or the `Finish` of a row that
@@ -96,9 +124,7 @@ class Scheduler:
         """
         for request_id, context_len in zip(batch.request_ids, batch.context_lens, strict=True):
             if sequence := self._live(request_id):
-                sequence.num_computed = context_len
-                if sequence.request.max_tokens == 0 and not sequence.num_pending:
-                    self._finish(sequence, FinishReason.LENGTH)
+                self._computed(sequence, context_len)
         for request_id, outputs in zip(batch.sample_ids, sampled, strict=True):
             for output in outputs:
                 if sequence := self._live(request_id):
@@ -114,22 +140,27 @@ class Scheduler:
 
     def check(self) -> None:
         """Assert every invariant; cheap enough to call after each step of a test."""
-        self.pool.check()
-        order = [*self.running, *self.waiting]
-        assert list(self._sequences.values()) == order, "the order of arrival is broken"
-        assert len(self.running) <= self.max_sequences
-        held = [page for sequence in self.running for page in sequence.page_table]
-        assert len(held) == len(set(held)) == self.pool.num_pages - self.pool.num_free
+        sequences = [*self.running, *self.waiting]
+        self.cache.check(sequences)
+        assert len(self._sequences) == len(sequences)
+        assert all(self._sequences[each.request.id] is each for each in sequences)
+        assert sorted(self.running, key=rank) == self.running
+        assert sorted(self.waiting, key=rank) == self.waiting
+        for running in self.running:
+            for waiting in self.waiting:
+                is_older = running.arrival < waiting.arrival
+                assert is_older or running.request.priority != waiting.request.priority
+        assert len(self.running) <= self.max_running
         for sequence in self.waiting:
-            assert not sequence.page_table, "a waiting sequence holds pages"
-            assert sequence.num_computed == 0
+            assert sequence.num_published == len(sequence.page_table), "a waiting one owns pages"
+            assert sequence.num_computed == sequence.num_published * self.page_size
         for sequence in self.running:
             assert sequence.num_pending > 0, "a running sequence has nothing to run"
             assert sequence.num_computed <= len(sequence.page_table) * self.page_size
             assert len(sequence.ids) <= self.max_context
 
     def _grow(self) -> None:
-        """Give each running sequence, oldest first, the pages of its ids; the youngest pay.
+        """Give each running sequence, in order of rank, the pages of its ids; the last pay.
 
         A lone sequence never pays: the pool holds a full window.
         """
@@ -139,58 +170,84 @@ class Scheduler:
             if self._provide(sequence, len(sequence.ids)):
                 index += 1
             else:
-                self._preempt_youngest()
+                self._preempt(self.running[-1])
 
     def _admit(self) -> None:
-        """Start waiting sequences, oldest first, while tokens and pages for all their ids last.
+        """Start waiting sequences in order of rank, while there is room for all their ids.
 
-        The last one started may get only a part of its prompt into the step; all before it
-        then decode. One slot more than the ids need: the first token must not cost a preemption.
+        One slot more than the ids need: the first token must not cost a preemption.
         """
-        planned = sum(sequence.num_pending for sequence in self.running)
-        while (
-            self.waiting
-            and planned < self.max_batch_tokens
-            and len(self.running) < self.max_sequences
-        ):
+        while self.waiting:
             sequence = self.waiting[0]
-            if not self._provide(sequence, min(len(sequence.ids) + 1, self.max_context)):
+            self.cache.share(sequence)
+            if not self._make_room(sequence):
                 return
-            self.running.append(self.waiting.popleft())
-            planned += sequence.num_pending
+            insort(self.running, self.waiting.pop(0), key=rank)
 
-    def _spans(self) -> list[tuple[Sequence, int]]:
-        """How many of their next ids the running sequences compute, within the budget."""
-        budget = self.max_batch_tokens
-        spans = []
-        for sequence in self.running:
-            count = min(sequence.num_pending, budget)
-            assert count, "a running sequence gets no row"
-            spans.append((sequence, count))
-            budget -= count
-        return spans
-
-    def _provide(self, sequence: Sequence, num_slots: int) -> bool:
-        """Grow a page table to `num_slots` slots, or say that the pages are not there."""
-        num_pages = -(-num_slots // self.page_size)
-        pages = self.pool.allocate(max(0, num_pages - len(sequence.page_table)))
-        if pages is None:
-            return False
-        sequence.page_table += pages
+    def _make_room(self, sequence: Sequence) -> bool:
+        """Room for one more, at the cost of those of a lower priority."""
+        num_slots = min(len(sequence.ids) + 1, self.max_context)
+        while len(self.running) >= self.max_running or not self._provide(sequence, num_slots):
+            last = self.running[-1]
+            if last.request.priority <= sequence.request.priority:
+                return False
+            self._preempt(last)
         return True
 
-    def _preempt_youngest(self) -> None:
-        """Back to the head of the queue; its ids, generated ones too, are prefilled again."""
-        sequence = self.running.pop()
-        self._release(sequence)
-        self.waiting.appendleft(sequence)
+    def _spans(self) -> list[tuple[Sequence, int]]:
+        """How many of their next ids the running sequences compute, within the budget.
 
-    def _release(self, sequence: Sequence) -> None:
-        self.pool.free(sequence.page_table)
-        sequence.page_table = []
-        sequence.num_computed = 0
+        A prompt waits a step where an earlier one is about to compute the same page.
+        """
+        for sequence in self.running:
+            if sequence.num_pending > 1:
+                self.cache.share(sequence)
+        prompts = [sequence for sequence in self.running if sequence.num_pending > 1]
+        spans = [(sequence, 1) for sequence in self.running if sequence.num_pending == 1]
+        budget = self.max_step_tokens - len(spans)
+        if not prompts:
+            return spans
+        oldest, *others = prompts
+        share = min(oldest.num_pending, budget - budget // 2)
+        left, claimed = budget - share, set(self.cache.next_pages(oldest, share))
+        for sequence in sorted(others, key=lambda each: each.num_pending):
+            count = min(sequence.num_pending, left)
+            pages = self.cache.next_pages(sequence, count)
+            if count and not claimed.intersection(pages[:1]):
+                spans.append((sequence, count))
+                claimed.update(pages)
+                left -= count
+        return [*spans, (oldest, min(oldest.num_pending, share + left))]
 
-    def _accept(self, sequence: Sequence, output: Output) -> None:
+    def _provide(self, sequence: Sequence, num_slots: int) -> bool:
+        """Pages for `num_slots` slots, at the cost of those who only wait."""
+        while not self.cache.provide(sequence, num_slots):
+            holders = [each for each in self.waiting if each.page_table and each is not sequence]
+            if not holders:
+                return False
+            self.cache.release(holders[-1])
+        return True
+
+    def _preempt(self, sequence: Sequence) -> None:
+        """Back to the queue; its ids, generated ones too, are prefilled again."""
+        self.running.remove(sequence)
+        self.cache.release(sequence)
+        insort(self.waiting, sequence, key=rank)
+        self.num_preemptions += 1
+
+    def _computed(self, sequence: Sequence, context_len: int) -> None:
+        """The first `context_len` ids of a sequence are in its pages."""
+        sequence.num_computed, sequence.is_started = context_len, True
+        self.cache.publish(sequence)
+        if sequence.num_pending or sequence.num_generated:
+            return
+        self.cache.write(sequence)
+        if sequence.counts is not None and sequence.counts != self._said[sequence.request.id]:
+            self._outputs.append(Admitted(sequence.request.id, sequence.counts))
+        if sequence.request.max_tokens == 0:
+            self._finish(sequence, FinishReason.LENGTH)
+
+    def _accept(self, sequence: Sequence, output: Sampled) -> None:
         """Append one sampled id, or end the sequence whose row failed."""
         if isinstance(output, Finish):
             self._finish(sequence, output.reason, output.error)
@@ -214,8 +271,8 @@ class Scheduler:
 
     def _finish(self, sequence: Sequence, reason: FinishReason, error: str | None = None) -> None:
         (self.running if sequence in self.running else self.waiting).remove(sequence)
-        self._release(sequence)
-        del self._sequences[sequence.request.id]
+        self.cache.close(sequence)
+        del self._sequences[sequence.request.id], self._said[sequence.request.id]
         self._outputs.append(Finish(sequence.request.id, reason, error))
 
     def _live(self, request_id: str) -> Sequence | None:
@@ -228,28 +285,9 @@ class Scheduler:
         return outputs
 
 
-def build_batch(spans: list[tuple[Sequence, int]], page_size: int) -> Batch:
-    """Flatten (sequence, number of its next ids) pairs into one batch.
-
-    A sequence samples in the step that computes the last of its known ids.
-    """
-    batch = Batch([], [], [], [], [0], [], [], [], [])
-    for sequence, count in spans:
-        start, end = sequence.num_computed, sequence.num_computed + count
-        batch.request_ids.append(sequence.request.id)
-        batch.input_ids.extend(sequence.ids[start:end])
-        batch.positions.extend(range(start, end))
-        batch.slots.extend(
-            sequence.page_table[position // page_size] * page_size + position % page_size
-            for position in range(start, end)
-        )
-        batch.query_starts.append(len(batch.input_ids))
-        batch.context_lens.append(end)
-        batch.page_tables.append(sequence.page_table[: -(-end // page_size)])
-        if end == len(sequence.ids) and sequence.request.max_tokens > 0:
-            batch.sample_rows.append(len(batch.input_ids) - 1)
-            batch.sample_ids.append(sequence.request.id)
-    return batch
+def rank(sequence: Sequence) -> tuple[int, int]:
+    """Whose turn it is: a lower rank goes first."""
+    return sequence.request.priority, sequence.arrival
 
 
 def advance_hook(sequence: Sequence, token: Token) -> str | None:

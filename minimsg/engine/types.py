@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Ids
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,9 @@ class TokenHook(Protocol):
 
     def rollback(self, n: int) -> None:
         """The last `n` committed ids were taken back."""
+
+
+HOUR_S: Final = 3600  # the longer of the two times that an entry can be kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,8 @@ class Finish:
     error: str | None = None  # with ERROR: the cause
 
 
-Output = Token | Finish
+Sampled = Token | Finish  # what comes of a row that samples
+Output = Admitted | Sampled
 
 
 @dataclass(slots=True, eq=False)  # compared by identity: two may hold equal ids
@@ -164,6 +168,12 @@ class Sequence:
     ids: list[int]  # prompt, then what was generated
     num_computed: int = 0
     page_table: list[int] = field(default_factory=list)
+    num_published: int = 0  # the first pages of the table, which others may use too
+    num_reached: int = 0  # the most of the ids that ever were computed
+    counts: CacheCounts | None = None  # of the prompt; None: to be counted when it starts
+    is_started: bool = False  # a step of it was computed: its counts stand
+    arrival: int = 0  # a number that grows
+    since: float = 0.0  # when it arrived, by the clock of the cache's entries
 
     @property
     def num_generated(self) -> int:

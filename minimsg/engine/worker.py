@@ -1,7 +1,8 @@
 """The engine's thread and its asyncio face: the one place where the two meet.
 
-Down: orders (submit, cancel, stop) through one queue; the thread takes them between two
-steps and sleeps on it when there is nothing to do. Up: what a step said, in one call into
+Down: a request goes into the engine's queue at once, under its lock; orders (cancel, stop)
+go through a queue of their own, which the thread reads between two steps and sleeps on when
+there is nothing to do. Up: what a step said, in one call into
 each event loop, from there into one queue a request. Knows requests and loops; nothing of
 HTTP. The heart is `engine.py`.
 """
@@ -18,7 +19,14 @@ from queue import SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from minimsg.engine.types import Finish, FinishReason, GenerationRequest, Output, Token
+from minimsg.engine.types import (
+    CacheCounts,
+    Finish,
+    FinishReason,
+    GenerationRequest,
+    Output,
+    Token,
+)
 from minimsg.errors import GenerationFailed, InvalidRequest, Overloaded
 
 if TYPE_CHECKING:  # a server can be read, and its routes listed, where torch is not installed
@@ -36,9 +44,19 @@ class EngineStats:
 
     num_pages: int
     free_pages: int
+    cached_pages: int  # not in use, and given away when others are needed
+    pinned_pages: int  # kept by cache_control, in use or not
     running: int
     waiting: int
     steps: int
+    preemptions: int
+    prefix_queries: int  # prompt tokens that were looked up in the cache,
+    prefix_hits: int  # and those that did not have to be computed
+
+    @property
+    def used_pages(self) -> int:
+        """Pages that hold what runs or is about to."""
+        return self.num_pages - self.free_pages - self.cached_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +73,7 @@ class EngineWorker:
     def __init__(self, engine: Engine, max_queue: int) -> None:
         """At most `max_queue` requests wait beside those that the engine can run at once."""
         self.engine = engine
-        self.max_open = max_queue + engine.scheduler.max_sequences
+        self.max_open = max_queue + engine.config.max_sequences
         # A SimpleQueue: it may be put to by a garbage collected stream in the midst of anything.
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._lock = threading.Lock()  # guards the next three
@@ -84,13 +102,19 @@ class EngineWorker:
 
     def stats(self) -> EngineStats:
         """The engine's figures, from any thread."""
-        running = len(self.engine.scheduler.running)
+        pool, cache, scheduler = self.engine.pool, self.engine.cache, self.engine.scheduler
+        running = len(scheduler.running)
         return EngineStats(
-            num_pages=self.engine.pool.num_pages,
-            free_pages=self.engine.pool.num_free,
+            num_pages=pool.num_pages,
+            free_pages=pool.num_free,
+            cached_pages=pool.num_cached,
+            pinned_pages=cache.index.num_pinned,
             running=running,
             waiting=max(0, len(self._channels) - running),
             steps=self._num_steps,
+            preemptions=scheduler.num_preemptions,
+            prefix_queries=cache.num_queried,
+            prefix_hits=cache.num_hits,
         )
 
     def start(self) -> None:
@@ -112,29 +136,31 @@ class EngineWorker:
     async def submit(self, request: GenerationRequest) -> TokenStream:
         """Hand a request to the engine; its tokens arrive in the running event loop.
 
+        What the cache has of its prompt is known and held at once, whatever step is running.
         Raises `InvalidRequest`, `Overloaded` when too many wait or the worker is stopping,
         and `GenerationFailed` when its thread has died.
         """
         self.engine.check(request)
         channel = _Channel(asyncio.get_running_loop(), asyncio.Queue())
         with self._lock:
-            self._check_room(request.id)
+            self.check_room()
+            if request.id in self._channels:
+                raise InvalidRequest("", f"request {request.id!r} is already running")
+            counts = self.engine.add(request)
             self._channels[request.id] = channel
-            self._orders.put(partial(self.engine.add, request))
-        return TokenStream(request.id, channel.queue, self.cancel)
+            self._orders.put(_wake)
+        return TokenStream(request.id, channel.queue, self.cancel, counts)
 
     def cancel(self, request_id: str) -> None:
         """End a request within one step: from any thread, in any state, once or twice."""
         self._orders.put(partial(self.engine.cancel, request_id))
 
-    def _check_room(self, request_id: str) -> None:
-        """Raise if one more request cannot be taken."""
+    def check_room(self) -> None:
+        """Raise if one more request cannot be taken: `Overloaded`, `GenerationFailed`."""
         if self._is_stopping:
             raise Overloaded("The server is shutting down.", headers=RETRY)
         if self._death is not None:
             raise GenerationFailed(self._death)
-        if request_id in self._channels:
-            raise InvalidRequest("", f"request {request_id!r} is already running")
         if len(self._channels) >= self.max_open:
             why = f"Overloaded: {len(self._channels)} requests are running or waiting."
             raise Overloaded(why, headers=RETRY)
@@ -202,6 +228,10 @@ class EngineWorker:
         self._publish([Finish(each, FinishReason.ERROR, error) for each in request_ids])
 
 
+def _wake() -> None:
+    """The order that has the thread look for work."""
+
+
 def _deliver(post: list[tuple[_Channel, Output]]) -> None:
     """In the event loop: each output to the queue of its request."""
     for channel, output in post:
@@ -211,13 +241,19 @@ def _deliver(post: list[tuple[_Channel, Output]]) -> None:
 class TokenStream:
     """The tokens of one request, as an async iterator; who leaves it early cancels the request.
 
-    Iteration raises `GenerationFailed` where the engine gave up. `finish` is set at the end.
+    Iteration raises `GenerationFailed` where the engine gave up. `counts` is what the cache
+    has of the prompt, as far as it is known by now; `finish` is set at the end.
     """
 
     def __init__(
-        self, request_id: str, queue: asyncio.Queue[Output], cancel: Callable[[str], None]
+        self,
+        request_id: str,
+        queue: asyncio.Queue[Output],
+        cancel: Callable[[str], None],
+        counts: CacheCounts,
     ) -> None:
         self.request_id = request_id
+        self.counts = counts
         self.finish: Finish | None = None
         self._queue = queue
         self._cancel = cancel
@@ -226,12 +262,15 @@ class TokenStream:
         return self
 
     async def __anext__(self) -> Token:
-        if self.finish is None:
+        while self.finish is None:
             await asyncio.sleep(0)  # a reader who is behind never waits, and could not be cancelled
             output = await self._queue.get()
             if isinstance(output, Token):
                 return output
-            self.finish = output
+            if isinstance(output, Finish):
+                self.finish = output
+            else:
+                self.counts = output.counts
         if self.finish.reason is FinishReason.ERROR:
             raise GenerationFailed(self.finish.error)
         raise StopAsyncIteration

@@ -23,6 +23,7 @@ from minimsg.parsing.segments import (
 )
 from minimsg.protocol.events import PING, Delta, Event, MessageDelta
 from minimsg.protocol.message import Content, Display, Message, StopReason, new_id
+from minimsg.protocol.usage import InputUsage, final_usage
 
 
 def unsigned(thinking: str) -> str:
@@ -46,6 +47,7 @@ class EventBuilder:
         sign: Callable[[str], str] = unsigned,
     ) -> None:
         self._message = message
+        self._usage: InputUsage = message["usage"]  # of the prompt, as far as it is known
         self._display = display
         self._sign = sign
         self._num_blocks = 0
@@ -53,8 +55,13 @@ class EventBuilder:
         self._thinking: list[str] = []  # of the open block
         self._has_call = False  # a complete one
 
+    def count(self, usage: InputUsage) -> None:
+        """What the prompt cost; may be corrected until the reply is finished."""
+        self._usage = usage
+
     def start(self) -> list[Event]:
         """The first event, before anything is generated."""
+        self._message["usage"] = {**self._message["usage"], **self._usage}
         return [{"type": "message_start", "message": self._message}]
 
     def push(self, segment: Segment) -> list[Event]:
@@ -84,7 +91,7 @@ class EventBuilder:
         `thinking_tokens`: those of the output tokens that were thinking; None if the model
         does not think.
         """
-        usage = self._message["usage"]
+        started = self._message["usage"]
         is_call = self._has_call and stop_reason == "end_turn"
         ending: MessageDelta = {
             "type": "message_delta",
@@ -93,15 +100,8 @@ class EventBuilder:
                 "stop_sequence": stop_sequence,
                 "stop_details": None,
             },
-            "usage": {
-                "input_tokens": usage["input_tokens"],
-                "cache_creation_input_tokens": usage["cache_creation_input_tokens"],
-                "cache_read_input_tokens": usage["cache_read_input_tokens"],
-                "output_tokens": output_tokens,
-            },
+            "usage": final_usage(self._usage, started, output_tokens, thinking_tokens),
         }
-        if thinking_tokens is not None:
-            ending["usage"]["output_tokens_details"] = {"thinking_tokens": thinking_tokens}
         if "context_management" in self._message:
             ending["context_management"] = self._message["context_management"]
         return [*self._close(), ending, {"type": "message_stop"}]

@@ -12,7 +12,8 @@ from typing_extensions import TypedDict
 
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.envelope import ErrorEvent
-from minimsg.protocol.message import Content, Message, OutputDetails, StopReason
+from minimsg.protocol.message import Content, Message, StopReason
+from minimsg.protocol.usage import FinalUsage
 
 
 class MessageStart(TypedDict):
@@ -88,16 +89,6 @@ class Ending(TypedDict):
     stop_reason: StopReason
     stop_sequence: str | None
     stop_details: None  # without it the TypeScript SDK drops the message's own
-
-
-class FinalUsage(TypedDict):
-    """The counts of the whole message; they replace those of `message_start`."""
-
-    input_tokens: int
-    cache_creation_input_tokens: int
-    cache_read_input_tokens: int
-    output_tokens: int
-    output_tokens_details: NotRequired[OutputDetails]  # of a model that thinks
 
 
 class MessageDelta(TypedDict):

@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 from minimsg.engine.types import FinishReason
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.diagnosis import Diagnosis
+from minimsg.protocol.usage import Usage, input_usage, new_usage
 
 Display = Literal["shown", "omitted", "none"]  # of thinking: its text, its block only, nothing
 
@@ -31,34 +32,6 @@ STOP_REASONS: Final[dict[FinishReason, StopReason]] = {
 }
 # A stop string makes it "stop_sequence" whatever the engine says; a tool call that is
 # complete makes "end_turn" "tool_use" (`build.py`).
-
-
-class CacheCreation(TypedDict):
-    """Prompt tokens written to the cache, by the time they are kept."""
-
-    ephemeral_5m_input_tokens: int
-    ephemeral_1h_input_tokens: int
-
-
-class OutputDetails(TypedDict):
-    """What the output tokens were for."""
-
-    thinking_tokens: int
-
-
-class Usage(TypedDict):
-    """Token counts. The whole prompt is input + cache_creation + cache_read."""
-
-    input_tokens: int
-    cache_creation_input_tokens: int
-    cache_read_input_tokens: int
-    cache_creation: CacheCreation
-    output_tokens: int
-    output_tokens_details: OutputDetails | None  # null: the model does not think
-    server_tool_use: None
-    service_tier: Literal["standard"]
-    speed: None
-    inference_geo: str
 
 
 class TextContent(TypedDict):
@@ -125,18 +98,7 @@ def new_message(model: str, input_tokens: int) -> Message:
         "stop_details": None,
         "container": None,
         "diagnostics": None,
-        "usage": {
-            "input_tokens": input_tokens,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
-            "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-            "output_tokens": 1,  # provisional, as the hosted API's; message_delta has the count
-            "output_tokens_details": None,
-            "server_tool_use": None,
-            "service_tier": "standard",
-            "speed": None,
-            "inference_geo": "not_available",
-        },
+        "usage": new_usage(input_usage(input_tokens)),
     }
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Final
 
 from aiohttp import web
 
 from minimsg.engine.types import Finish, FinishReason, GenerationRequest
+from minimsg.engine.worker import TokenStream
 from minimsg.errors import Overloaded
 from minimsg.protocol.build import fold
 from minimsg.protocol.events import Event
@@ -27,6 +29,8 @@ from minimsg.server.stages import Stages
 from minimsg.server.state import REQUEST_ID, SERVER, Server
 from minimsg.server.stream import stream_response
 
+REUSED: Final = "minimsg-reused-tokens"  # of the prompt: their keys and values were there
+
 
 async def create_message(request: web.Request) -> web.StreamResponse:
     """Answer one request, streaming or plain. Raises RequestError, GenerationFailed."""
@@ -36,9 +40,12 @@ async def create_message(request: web.Request) -> web.StreamResponse:
     prepared = await server.pool.run(prepare_message, await read_body(request), dialect, known)
     generation = await server.generation(request[REQUEST_ID], prepared, request[TENANT])
     server.rates.admit_prompt(generation.tenant, len(generation.prompt_ids))
+    tokens = await server.worker.submit(generation)
+    events = reply(server, tokens, generation, prepared)
     headers = ignored_header(prepared.ignored)
-    events = reply(server, generation, prepared)
-    async with aclosing(events):
+    if not dialect.is_strict:
+        headers[REUSED] = str(tokens.counts.reused)
+    async with tokens, aclosing(events):
         if prepared.stream:
             return await stream_response(request, events, headers)
         message = fold([event async for event in events])
@@ -46,16 +53,15 @@ async def create_message(request: web.Request) -> web.StreamResponse:
 
 
 async def reply(
-    server: Server, generation: GenerationRequest, prepared: Prepared
+    server: Server, tokens: TokenStream, generation: GenerationRequest, prepared: Prepared
 ) -> AsyncGenerator[Event, None]:
-    """The events of one reply; the first comes once the engine has taken the request.
+    """The events of one reply; the first comes before the engine begins.
 
     Raises Overloaded, GenerationFailed.
     """
     stages = Stages(server, generation, prepared)
-    tokens = await server.worker.submit(generation)
     try:
-        for event in stages.start():
+        for event in stages.start(tokens.counts):
             yield event
         async for token in tokens:
             for event in stages.push(token.id):
@@ -70,7 +76,7 @@ async def reply(
         yield event
     reason = _stop_reason(tokens.finish, stages.hit)
     server.remember(generation.tenant, prepared, stages.listener)
-    for event in stages.finish(reason):
+    for event in stages.finish(reason, tokens.counts):
         yield event
 
 

@@ -10,14 +10,16 @@ where ids come from (`messages.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
-from minimsg.engine.types import GenerationRequest
+from minimsg.engine.types import CacheCounts, GenerationRequest
 from minimsg.parsing.formats import parser_for
 from minimsg.parsing.segments import Segment, TextSegment
 from minimsg.parsing.thinking import ThinkingMeter
 from minimsg.protocol.build import EventBuilder
 from minimsg.protocol.events import Event
 from minimsg.protocol.message import Message, StopReason, new_message
+from minimsg.protocol.usage import input_usage
 from minimsg.server.prepare import Prepared
 from minimsg.server.remembered import Listener
 from minimsg.server.state import Server
@@ -32,6 +34,11 @@ class Stages:
         self.num_tokens = 0  # every id of the turn, the one that ended it included
         self.listener = Listener()
         self._end_ids = generation.end_ids
+        self._usage = partial(
+            input_usage,
+            len(generation.prompt_ids),
+            reports_all_hits=server.config.report_all_hits,
+        )
         self._thinks = prepared.tags is not None
         self._is_only_calls = bool(prepared.constraint.must_call)  # a cut call is no text
         self._parser = parser_for(server.tool_format, prepared.tools, prepared.tags)
@@ -46,8 +53,9 @@ class Stages:
             sign=server.seal(generation.tenant).sign,
         )
 
-    def start(self) -> list[Event]:
-        """The first event, before any id."""
+    def start(self, counts: CacheCounts) -> list[Event]:
+        """The first event, before any id; `counts`: what the cache has of the prompt."""
+        self._builder.count(self._usage(counts))
         return self._builder.start()
 
     def push(self, id: int) -> list[Event]:
@@ -72,8 +80,9 @@ class Stages:
         events += self._show(self._parser.flush(is_cut=is_cut))
         return events + self._tell(self._stops.flush())
 
-    def finish(self, reason: StopReason) -> list[Event]:
-        """The last events of a reply that succeeded."""
+    def finish(self, reason: StopReason, counts: CacheCounts) -> list[Event]:
+        """The last events of a reply that succeeded; `counts` as they were in the end."""
+        self._builder.count(self._usage(counts))
         thinking_tokens = self._meter.num_tokens if self._thinks else None
         return self._builder.finish(reason, self.hit, self.num_tokens, thinking_tokens)
 

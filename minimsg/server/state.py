@@ -32,7 +32,7 @@ from minimsg.server.ratelimit import RateLimits
 from minimsg.server.remembered import Listener, ThinkingMemory
 from minimsg.server.signatures import KEY_BYTES, Seal, server_key
 
-# A step computes at most `max_batch_tokens`: seconds on a laptop's CPU, not half a minute.
+# A step computes at most `max_step_tokens`: seconds on a laptop's CPU, not half a minute.
 MAX_STEP_S: Final = 30.0
 
 
@@ -130,13 +130,17 @@ class Server:
         return self.chat.traits.tool_format if self.chat.traits else "none"
 
     def check_can_answer(self) -> None:
-        """Raise for work that must not begin. Raises NotImplementedHere, Overloaded."""
+        """Raise for work that must not begin, before anything of it is read.
+
+        Raises NotImplementedHere, Overloaded, GenerationFailed.
+        """
         if self.chat.template is None:
             raise NotImplementedHere(
                 f"The model {self.chat.name} has no chat template: it cannot answer messages."
             )
         if self.is_draining:
             raise Overloaded("The server is shutting down.")
+        self.worker.check_room()
 
     async def generation(
         self, request_id: str, prepared: Prepared, tenant: str

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from minimsg.config import EngineConfig
 from minimsg.engine.engine import Engine
-from minimsg.engine.types import FinishReason, GenerationRequest, Output, Token
+from minimsg.engine.types import Finish, FinishReason, GenerationRequest, Output, Token
 from minimsg.kernels.contract import Pages
 from minimsg.models.contract import Inputs, PagedSpec
 
@@ -91,7 +91,7 @@ def run() -> Run:
             for output in engine.step():
                 said[output.request_id].append(output)
             engine.scheduler.check()
-        assert engine.pool.num_free == engine.pool.num_pages
+        assert engine.pool.num_used == 0
         return said
 
     return run_to_end
@@ -122,7 +122,7 @@ def ids_of() -> Callable[[list[Output]], list[int]]:
 
     def ids(outputs: list[Output]) -> list[int]:
         *tokens, finish = outputs
-        assert not isinstance(finish, Token)
+        assert isinstance(finish, Finish)
         assert finish.reason is not FinishReason.ERROR, finish.error
         return [token.id for token in tokens if isinstance(token, Token)]
 

@@ -43,9 +43,9 @@ def requests(n: int, *, max_tokens: int = 20, longest: int = 60) -> list[Generat
     "settings",
     [
         {},
-        {"max_batch_tokens": 7},
+        {"max_step_tokens": 7},
         {"max_sequences": 3},
-        {"max_batch_tokens": 7, "num_pages": 8},
+        {"max_step_tokens": 7, "num_pages": 8},
         {"num_pages": 8},
     ],
     ids=["batch of 16", "chunks of 7", "3 at once", "chunks of 7 in 8 pages", "8 pages"],
@@ -82,7 +82,7 @@ def test_sampled_tokens_depend_on_the_seed_and_on_no_neighbour(
         for index, request in enumerate(requests(16))
     ]
     alone = {request.id: ids_of(run(make_engine(), request)[request.id]) for request in hot}
-    for settings in ({}, {"max_batch_tokens": 7}, {"num_pages": 8}):
+    for settings in ({}, {"max_step_tokens": 7}, {"num_pages": 8}):
         said = run(make_engine(**settings), *hot)
         assert {request.id: ids_of(said[request.id]) for request in hot} == alone
     other = replace(hot[0], sampling=replace(hot[0].sampling, seed=99))
@@ -130,7 +130,7 @@ def test_a_second_request_between_two_chunks_changes_nothing(
         GenerationRequest("first", list(range(90)), 5, sampling=GREEDY),
         GenerationRequest("second", [4, 4, 4], 5, sampling=GREEDY),
     )
-    engine = make_engine(max_batch_tokens=16)
+    engine = make_engine(max_step_tokens=16)
     engine.add(first)
     said = [*engine.step(), *engine.step()]
     engine.add(second)
@@ -186,7 +186,7 @@ def test_no_tokens_wanted_only_fills_the_cache(make_engine: Any, run: Any, model
     model.on_call = calls.append
     for length in (1, 40, 64):
         request = GenerationRequest("r", [1] * length, 0)
-        engine = make_engine(max_context=64, max_batch_tokens=24)
+        engine = make_engine(max_context=64, max_step_tokens=24)
         assert run(engine, request)["r"] == [Finish("r", FinishReason.LENGTH)]
     assert sum(len(inputs.ids) for inputs in calls) == 1 + 40 + 64
 
@@ -199,8 +199,8 @@ def test_page_tables_are_padded_with_a_page_that_exists(
     long, short = requests(1, max_tokens=1)[0], GenerationRequest("short", [1], 1)
     run(make_engine(), long, short)
     (inputs,) = calls
-    assert inputs.layout.context_lens == [60, 1]
-    assert inputs.layout.page_tables[1, 1:].tolist() == [0, 0, 0]
+    assert inputs.layout.context_lens == [1, 60]
+    assert inputs.layout.page_tables[0, 1:].tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -228,11 +228,11 @@ def test_numbers_that_would_harm_a_batch_are_refused(make_engine: Any, bad: dict
     assert not engine.has_work
 
 
-@pytest.mark.parametrize("max_batch_tokens", [7, 512])
+@pytest.mark.parametrize("max_step_tokens", [7, 512])
 def test_what_fails_whenever_it_is_computed_ends_and_its_neighbours_do_not_notice(
-    make_engine: Any, run: Any, expected: Expected, ids_of: Any, max_batch_tokens: int
+    make_engine: Any, run: Any, expected: Expected, ids_of: Any, max_step_tokens: int
 ) -> None:
-    engine = make_engine(max_batch_tokens=max_batch_tokens)
+    engine = make_engine(max_step_tokens=max_step_tokens)
     clean = engine.runner.run
 
     def fail(batch: Batch) -> torch.Tensor:
@@ -354,12 +354,12 @@ def test_a_hook_that_allows_nothing_ends_its_request(
 def test_cancelling_frees_the_pages_at_once_in_any_state(
     make_engine: Any, steps_before: int
 ) -> None:
-    engine = make_engine(max_batch_tokens=32)
+    engine = make_engine(max_step_tokens=32)
     engine.add(GenerationRequest("r", [1] * 60, 4, sampling=GREEDY))
     said = [output for _ in range(steps_before) for output in engine.step()]
     engine.cancel("r")
     engine.cancel("r")
-    assert engine.pool.num_free == engine.pool.num_pages
+    assert engine.pool.num_used == 0
     while engine.has_work:
         said += engine.step()
     finishes = [output for output in said if isinstance(output, Finish)]
@@ -374,7 +374,7 @@ def test_generate_returns_the_tokens_and_leaves_nothing_behind(
     engine = make_engine()
     tokens = engine.generate([1, 2, 3], max_tokens=7)
     assert [token.id for token in tokens] == expected([1, 2, 3], 7)
-    assert engine.pool.num_free == engine.pool.num_pages
+    assert engine.pool.num_used == 0
 
 
 def test_generate_raises_the_cause_of_a_failure(make_engine: Any, model: Any) -> None:
@@ -393,7 +393,7 @@ def test_leaving_the_steps_early_cancels_what_was_running(make_engine: Any) -> N
         break
     engine.step()
     assert not engine.has_work
-    assert engine.pool.num_free == engine.pool.num_pages
+    assert engine.pool.num_used == 0
 
 
 def test_logprobs_are_those_of_the_models_own_distribution(

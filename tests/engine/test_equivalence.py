@@ -14,10 +14,10 @@ import torch
 
 from minimsg import builtin
 from minimsg.config import EngineConfig
+from minimsg.engine.batch import build_batch
 from minimsg.engine.cache import PagedKVCache
 from minimsg.engine.engine import Engine
 from minimsg.engine.runner import Runner
-from minimsg.engine.scheduler import build_batch
 from minimsg.engine.types import GenerationRequest, SamplingParams, Sequence
 from minimsg.loading import load_engine
 
@@ -75,9 +75,9 @@ def forward_each_time(engine: Engine, ids: list[int]) -> list[int]:
         {},
         {"kernel": "reference"},
         {"max_sequences": 1},
-        {"max_batch_tokens": 7},
+        {"max_step_tokens": 7},
         {"num_pages": 8},
-        {"max_batch_tokens": 7, "num_pages": 8, "kernel": "reference"},
+        {"max_step_tokens": 7, "num_pages": 8, "kernel": "reference"},
     ],
     ids=str,
 )

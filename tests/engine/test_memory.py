@@ -91,7 +91,7 @@ def test_a_window_that_ends_inside_a_page_gets_that_page() -> None:
         EngineConfig(max_context=0),
         EngineConfig(num_pages=0),
         EngineConfig(kv_memory="700kB"),
-        EngineConfig(max_batch_tokens=0),
+        EngineConfig(max_step_tokens=0),
         EngineConfig(max_sequences=0),
     ],
 )

@@ -11,7 +11,7 @@ from minimsg.engine.types import (
     BitMask,
     Finish,
     GenerationRequest,
-    Output,
+    Sampled,
     SamplingParams,
     Sequence,
     Token,
@@ -23,7 +23,7 @@ def sequence(sampling: SamplingParams, ids: list[int] | None = None) -> Sequence
     return Sequence(request, list(request.prompt_ids))
 
 
-def only(outputs: list[Output]) -> Token:
+def only(outputs: list[Sampled]) -> Token:
     (token,) = outputs
     assert isinstance(token, Token)
     return token
@@ -104,7 +104,7 @@ def allowed(ids: set[int], num_bytes: int) -> BitMask:
     return BitMask(sum(1 << id for id in ids).to_bytes(num_bytes, "little"))
 
 
-def sampled(logits: torch.Tensor, mask: BitMask | list[int], temperature: float) -> list[Output]:
+def sampled(logits: torch.Tensor, mask: BitMask | list[int], temperature: float) -> list[Sampled]:
     sampling = SamplingParams(temperature=temperature, seed=3)
     request = GenerationRequest("r", [1], 9, sampling=sampling, hook=Allowing(mask))
     return Sampler().sample(logits[None], [Sequence(request, [1])])[0]

@@ -51,7 +51,7 @@ async def ids_of(stream: TokenStream) -> list[int]:
 
 def is_empty(worker: EngineWorker) -> bool:
     stats = worker.stats()
-    return stats.free_pages == stats.num_pages and stats.running == stats.waiting == 0
+    return stats.used_pages == 0 and stats.running == stats.waiting == 0
 
 
 class Gate:

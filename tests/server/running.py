@@ -90,7 +90,7 @@ class Running:
     def is_free(self) -> bool:
         """Whether the engine has nothing to do and all its pages."""
         stats = self.server.worker.stats()
-        return stats.free_pages == stats.num_pages and not (stats.running or stats.waiting)
+        return stats.used_pages == 0 and not (stats.running or stats.waiting)
 
 
 def preparing() -> list[psutil.Process]:

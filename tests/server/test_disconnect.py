@@ -13,7 +13,7 @@ from .conftest import ENGINE, Start
 from .running import LONG, PLAIN, Json, Running, ask, eventually, preparing
 
 # Steps of 16 tokens: a prompt of 8,000 is read in 500 of them.
-SLOW_PREFILL = EngineConfig(dtype="float32", num_pages=1_024, threads=1, max_batch_tokens=16)
+SLOW_PREFILL = EngineConfig(dtype="float32", num_pages=1_024, threads=1, max_step_tokens=16)
 ONE_AT_A_TIME = EngineConfig(dtype="float32", num_pages=1_024, threads=1, max_sequences=1)
 
 
