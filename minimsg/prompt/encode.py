@@ -18,7 +18,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from minimsg.prompt.marks import Piece
 from minimsg.text.boundaries import Encoded, last_cut
@@ -33,10 +33,11 @@ WHITE_SPACE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Plain text between control tokens, encoded on its own."""
+    """Plain text between control tokens, which may be empty, encoded on its own."""
 
     begin: int  # its place in the text of all pieces
-    text: str
+    text: str  # with white space that the control tokens swallow,
+    lost: int  # so much of it at the start
     encoded: Encoded
     num_before: int  # ids in front of it
 
@@ -53,15 +54,16 @@ def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer, prefix: str = "
     """`pieces`: plain, control, plain, ..., plain, and then `prefix`. Raises RequestError."""
     placed = _placed_stretches(pieces, tokenizer)
     if prefix:
-        placed.append((sum(len(piece.text) for piece in pieces), Piece(prefix, False)))
+        begin = sum(len(piece.text) for piece in pieces)
+        placed.append(_Placed(begin, prefix, 0, Piece(prefix, False)))
     ids: list[int] = []
     stretches: list[Stretch] = []
-    for place, (begin, piece) in enumerate(placed):
+    for place, (begin, text, lost, piece) in enumerate(placed):
         if piece.is_control:
             ids.append(tokenizer.control[piece.text])
-        elif piece.text:
+        else:
             encoded = tokenizer.encoded(piece.text, at_start=place == 0)
-            stretches.append(Stretch(begin, piece.text, encoded, len(ids)))
+            stretches.append(Stretch(begin, text, lost, encoded, len(ids)))
             ids += encoded.ids
     return EncodedPieces(ids, stretches)
 
@@ -75,31 +77,31 @@ def fixed_lengths(
     """
     begins = [stretch.begin for stretch in stretches]
     lengths: list[int] = []
-    stretch, cut, looked_at = -1, 0, 0  # where the last cut was, and how far it was sought
+    number, cut, looked_at = -1, 0, 0  # where the last cut was, and how far it was sought
     for end in ends:
-        if (found := bisect_left(begins, end) - 1) != stretch:
-            stretch, cut, looked_at = found, 0, 0
-        if stretch < 0:
+        if (found := bisect_left(begins, end) - 1) != number:
+            number, cut, looked_at = found, 0, 0
+        if number < 0:
             lengths.append(0)
             continue
-        text = stretches[stretch].text
-        stop = min(end - begins[stretch], len(text))
-        cut = last_cut(text, max(looked_at - 1, 0), stop, tokenizer.cuts_before) or cut
+        stretch = stretches[number]
+        stop = min(end - stretch.begin, len(stretch.text))
+        cut = last_cut(stretch.text, max(looked_at - 1, 0), stop, tokenizer.cuts_before) or cut
         looked_at = stop
-        inside = stretches[stretch].encoded.num_before(cut) if cut else 0
-        lengths.append(stretches[stretch].num_before + inside)
+        inside = stretch.encoded.num_before(cut - stretch.lost) if cut else 0
+        lengths.append(stretch.num_before + inside)
     return lengths
 
 
 def token_starts(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[int]:
     """For each id of `encode_pieces` where it begins in the text of all `pieces` together."""
     starts: list[int] = []
-    for place, (begin, piece) in enumerate(_placed_stretches(pieces, tokenizer)):
+    for place, (begin, _, lost, piece) in enumerate(_placed_stretches(pieces, tokenizer)):
         if piece.is_control:
             starts.append(begin)
         elif piece.text:
             inside = tokenizer.starts(piece.text, at_start=place == 0)
-            starts += [begin + start for start in inside]
+            starts += [begin + lost + start for start in inside]
     return starts
 
 
@@ -113,18 +115,26 @@ def fewest_tokens(pieces: Sequence[Piece], tokenizer: Tokenizer) -> int:
 
 def stretches_of(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[Piece]:
     """`pieces` as the flags of the control tokens among them leave them."""
-    return [piece for _, piece in _placed_stretches(pieces, tokenizer)]
+    return [placed.piece for placed in _placed_stretches(pieces, tokenizer)]
 
 
-def _placed_stretches(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[tuple[int, Piece]]:
-    """The stretches, each with the place where it begins in the text of all `pieces`."""
+class _Placed(NamedTuple):
+    """A stretch, and its text and place before it lost white space at its ends."""
+
+    begin: int
+    text: str
+    lost: int  # at the start
+    piece: Piece
+
+
+def _placed_stretches(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[_Placed]:
     settled = _with_single_words_settled(pieces, tokenizer)
     tokens = [tokenizer.control_tokens[p.text] if p.is_control else None for p in settled]
-    placed: list[tuple[int, Piece]] = []
+    placed: list[_Placed] = []
     begin = 0
     for piece, before, after in zip(settled, [None, *tokens], [*tokens[1:], None], strict=False):
         lost, text = (0, piece.text) if piece.is_control else _stripped(piece.text, before, after)
-        placed.append((begin + lost, Piece(text, piece.is_control)))
+        placed.append(_Placed(begin, piece.text, lost, Piece(text, piece.is_control)))
         begin += len(piece.text)
     return placed
 

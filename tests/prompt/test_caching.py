@@ -18,6 +18,7 @@ from .conftest import OpenModel
 MARK: Final = {"type": "ephemeral"}
 LONG: Final = {"type": "ephemeral", "ttl": "1h"}
 SCHEMA: Final = {"type": "object", "properties": {}}
+Body = dict[str, Any]
 START: Final = "<|im_start|>user\n"
 
 
@@ -75,7 +76,7 @@ def written(chat: ChatModel, num_tokens: int, **body: Any) -> str:
 def test_a_mark_covers_its_block_but_for_what_can_still_change(
     words: str, expected: str, chat: ChatModel
 ) -> None:
-    body: dict[str, Any] = {"messages": [user(text(words, cache_control=MARK))]}
+    body: Body = {"messages": [user(text(words, cache_control=MARK))]}
     assert covered(chat, **body) == [f"<|im_start|>{expected}"]
 
 
@@ -84,7 +85,7 @@ def test_no_mark_no_caching(chat: ChatModel) -> None:
 
 
 def test_marks_come_by_length_with_their_time_to_live(chat: ChatModel) -> None:
-    body: dict[str, Any] = {
+    body: Body = {
         "system": [text("Be brief now.", cache_control=LONG)],
         "messages": [user(text("one two three.", cache_control=MARK), text("four."))],
     }
@@ -99,7 +100,7 @@ def test_marks_come_by_length_with_their_time_to_live(chat: ChatModel) -> None:
 
 def test_a_block_that_is_not_read_ends_where_the_one_before_does(chat: ChatModel) -> None:
     billing = text("x-anthropic-billing-header: 1;", cache_control=MARK)
-    body: dict[str, Any] = {
+    body: Body = {
         "system": [billing, text("Be brief.")],
         "messages": [user(text("a b."))],
     }
@@ -115,7 +116,7 @@ def test_two_marks_at_one_place_are_one_that_lives_longer(chat: ChatModel) -> No
 
 
 def test_a_short_mark_is_passed_over(chat: ChatModel) -> None:
-    body: dict[str, Any] = {
+    body: Body = {
         "system": [text("Be brief now.", cache_control=MARK)],
         "messages": [user(text("one two three.", cache_control=MARK))],
     }
@@ -127,9 +128,7 @@ def test_a_short_mark_is_passed_over(chat: ChatModel) -> None:
 
 def test_a_mark_inside_a_result_covers_the_result_up_to_there(open_model: OpenModel) -> None:
     parts = [text("one two.", cache_control=MARK), text("three four.")]
-    body: dict[str, Any] = {
-        "messages": [user(text("hi")), assistant(call(1)), user(result(1, parts))]
-    }
+    body: Body = {"messages": [user(text("hi")), assistant(call(1)), user(result(1, parts))]}
     (first,) = covered(open_model(templates.TOOLED), **body)
     assert first.endswith("<|im_start|>tool\none two")
     parts[0]["cache_control"], parts[1]["cache_control"] = LONG, MARK
@@ -147,16 +146,14 @@ def test_a_mark_inside_an_error_or_a_result_out_of_turn_is_found(
 ) -> None:
     parts = [text("one two.", cache_control=MARK), text("three four.")]
     results = [result(2, parts, is_error=is_error), result(1, "first")]
-    body: dict[str, Any] = {
-        "messages": [user(text("hi")), assistant(call(1), call(2)), user(*results)]
-    }
+    body: Body = {"messages": [user(text("hi")), assistant(call(1), call(2)), user(*results)]}
     (first,) = covered(open_model(templates.TOOLED), **body)
     assert first.endswith("Error: one two" if is_error else "\none two")
 
 
 def test_the_automatic_mark_is_on_the_last_block_that_may_have_one(chat: ChatModel) -> None:
     thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
-    body: dict[str, Any] = {
+    body: Body = {
         "messages": [user(text("one two.")), assistant(text("three four."), thought)],
         "cache_control": LONG,
     }
