@@ -70,6 +70,11 @@ class EngineConfig:
     max_sequences: int = option(
         64, "Sequences that run at once; more wait in the queue.", minimum=1
     )
+    deterministic: bool = option(
+        False,
+        "Compute every token in the same shapes, whatever else runs: replies are then equal to "
+        "the last bit, and slower.",
+    )
     no_prefix_cache: bool = option(
         False, "Compute every prompt anew, whatever was computed before."
     )

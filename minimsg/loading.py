@@ -75,15 +75,23 @@ def load_engine(folder: Path, config: EngineConfig) -> Engine:
             raise ConfigError(f"threads is {config.threads}; at least 1 is needed")
         torch.set_num_threads(config.threads)
     model_config = ModelConfig.from_folder(folder)
-    backend = kernels.choose(
-        device=device, dtype=dtype, head_dim=model_config.head_dim, name=config.kernel
-    )
+    name = kernel_name(config)
+    backend = kernels.choose(device=device, dtype=dtype, head_dim=model_config.head_dim, name=name)
     model = load_model(folder, dtype=dtype, device=device, backend=backend)
     if model_config.plain_context is not None:
         why = "%s: the window is %d tokens; dual chunk attention, for longer ones, is not supported"
         logger.info(why, folder, model_config.max_context)
     logger.info("%s in %s on %s, %d CPU threads", folder, dtype, device, torch.get_num_threads())
     return Engine(model, config, max_context=model_config.max_context, dtype=dtype, device=device)
+
+
+def kernel_name(config: EngineConfig) -> str | None:
+    """The kernel that is asked for: deterministic mode has its own. Raises `ConfigError`."""
+    if not config.deterministic:
+        return config.kernel
+    if config.kernel not in (None, "tiled"):
+        raise ConfigError(f"deterministic mode has the kernel tiled, not {config.kernel}")
+    return "tiled"
 
 
 def choose_device(name: str) -> torch.device:

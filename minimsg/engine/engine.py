@@ -28,6 +28,7 @@ from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.runner import Runner
 from minimsg.engine.sampler import Sampler
 from minimsg.engine.scheduler import Scheduler
+from minimsg.engine.tiles import TiledRunner
 from minimsg.engine.types import (
     Batch,
     CacheCounts,
@@ -67,9 +68,10 @@ class Engine:
         config, device = config or EngineConfig(), torch.device(device)
         specs = model.cache_specs
         plan = plan_cache(config, specs, model_context=max_context, dtype=dtype, device=device)
+        scratch_page = plan.num_pages  # one more than there are, for padding
         cache = PagedKVCache(
             specs,
-            num_pages=plan.num_pages,
+            num_pages=plan.num_pages + config.deterministic,
             page_size=config.page_size,
             dtype=dtype,
             device=device,
@@ -77,8 +79,12 @@ class Engine:
         self.vocab_size = model.vocab_size
         self.num_pages, self.max_context = plan.num_pages, plan.max_context
         self.config = config
-        self.runner = Runner(model, cache, device)
-        self.sampler = Sampler()
+        self.runner = (
+            TiledRunner(model, cache, device, scratch_page)
+            if config.deterministic
+            else Runner(model, cache, device)
+        )
+        self.sampler = Sampler(one_by_one=config.deterministic)
         self.batch: Batch | None = None  # the latest, for those who look on
         self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread
         self.reset()

@@ -33,11 +33,18 @@ IMPOSSIBLE = torch.tensor(-torch.inf)
 class Sampler:
     """Chooses the next id of each sampling row. Holds no state between steps."""
 
+    def __init__(self, *, one_by_one: bool = False) -> None:
+        """`one_by_one`: a row's numbers are the same to the last bit however many there are."""
+        self._one_by_one = one_by_one
+
     @torch.inference_mode()
     def sample(self, logits: Tensor, sequences: list[Sequence]) -> list[list[Sampled]]:
         """For each row of logits `(S, V)` float32: the new token of its sequence, or a `Finish`."""
         if not sequences:
             return []
+        if self._one_by_one and len(sequences) > 1:
+            rows = zip(logits.split(1), sequences, strict=True)
+            return [self.sample(row, [sequence])[0] for row, sequence in rows]
         normalizers = torch.logsumexp(logits, dim=-1)
         failures = self._non_finite(normalizers)
         if failures:  # keeps the arithmetic of the sound rows quiet and equal

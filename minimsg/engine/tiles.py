@@ -8,31 +8,43 @@ that follow from its position. So tokens and log probabilities are bit-equal alo
 any batch, chunked, preempted, or with a prefix from the cache: pages hold the same bits
 however they were filled.
 
-Two things remain to whoever calls: `sample` one sequence's logits at a time, and keep the
-threads of torch as they are. Knows batches; the scheduler and the model know nothing of it.
+Whoever calls must `sample` one row at a time (`sampler.py`), and keep the threads of torch
+as they are. Knows batches; the scheduler and the model know nothing of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from minimsg.engine.cache import PagedKVCache
 from minimsg.engine.runner import Runner
 from minimsg.engine.types import Batch
+from minimsg.models.contract import Model
 
 PADDING = 0  # any id of the vocabulary: no row reads another's
 
 
-def run_tiles(runner: Runner, batch: Batch, *, page_size: int, scratch_page: int) -> Tensor:
-    """Logits `(S, V)` float32 as of `Runner.run`, one tile at a time.
+class TiledRunner(Runner):
+    """A runner that computes one tile at a time."""
 
-    `scratch_page` is a page of the cache that no sequence gets; padding is stored there.
-    """
-    torch.get_num_threads()  # makes a new thread take over what was set for the process
-    parts = [part for part in batch.split() for part in tiles(part, page_size, scratch_page)]
-    return torch.cat([runner.run(part) for part in parts or [batch]])
+    def __init__(
+        self, model: Model, cache: PagedKVCache, device: torch.device, scratch_page: int
+    ) -> None:
+        """`scratch_page` is a page of the cache that no sequence gets; padding is stored there."""
+        super().__init__(model, cache, device)
+        self.page_size = cache.page_size
+        self.scratch_page = scratch_page
+
+    def run(self, batch: Batch) -> Tensor:
+        """What `Runner.run` gives."""
+        torch.get_num_threads()  # makes a new thread take over what was set for the process
+        cut = partial(tiles, page_size=self.page_size, scratch_page=self.scratch_page)
+        parts = [tile for part in batch.split() for tile in cut(part)] or [batch]
+        return torch.cat([super(TiledRunner, self).run(part) for part in parts])
 
 
 def tiles(batch: Batch, page_size: int, scratch_page: int) -> Iterator[Batch]:

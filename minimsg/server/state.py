@@ -103,7 +103,8 @@ class Server:
 
     def known(self, tenant: str) -> Known:
         """What preparing a request of `tenant` has to know."""
-        is_off = self.config.no_remember_thinking or self.config.profile == "strict"
+        config, is_exact = self.config, self.worker.engine.config.deterministic
+        is_off = config.no_remember_thinking or config.profile == "strict" or is_exact
         remembers = self.thinks and not is_off
         return Known(self.seal(tenant), self.memory.of(tenant) if remembers else None)
 
