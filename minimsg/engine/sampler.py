@@ -44,7 +44,8 @@ class Sampler:
             return []
         if self._one_by_one and len(sequences) > 1:
             rows = zip(logits.split(1), sequences, strict=True)
-            return [self.sample(row, [sequence])[0] for row, sequence in rows]
+            # a copy is aligned as every fresh tensor is; a view of a row may be not
+            return [self.sample(row.clone(), [sequence])[0] for row, sequence in rows]
         normalizers = torch.logsumexp(logits, dim=-1)
         failures = self._non_finite(normalizers)
         if failures:  # keeps the arithmetic of the sound rows quiet and equal
