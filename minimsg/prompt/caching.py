@@ -81,6 +81,7 @@ def _known(path: str, placed: Mapping[str, int]) -> str:
     """The block at `path`, or the one around it that has a position."""
     while path not in placed:
         path = path.rpartition(".")[0]
+        assert path, "every block that a rule lets be marked has a position"
     return path
 
 

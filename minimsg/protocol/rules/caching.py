@@ -54,8 +54,10 @@ def marks_are_few(request: PromptRequest, dialect: Dialect) -> None:
 
 
 def automatic_mark_fits(request: PromptRequest, dialect: Dialect) -> None:
+    if not request.cache_control:
+        return
     place = _automatic_place(request)
-    if not request.cache_control or not place or not place.control:
+    if not place or not place.control:
         return
     ttl, asked = ttl_of(place.control), ttl_of(request.cache_control)
     if ttl != asked:
@@ -88,9 +90,10 @@ def all_marks(request: PromptRequest) -> Iterator[Mark]:
     for path, block in _places(request):
         if block.cache_control:
             yield Mark(path, block.cache_control, f"{path}.cache_control")
-    place = _automatic_place(request)
-    if request.cache_control and place and not place.control:
-        yield Mark(place.path, request.cache_control, "cache_control")
+    if request.cache_control:
+        place = _automatic_place(request)
+        if place and not place.control:
+            yield Mark(place.path, request.cache_control, "cache_control")
 
 
 def ttl_of(mark: CacheControl) -> Literal["5m", "1h"]:
@@ -104,12 +107,6 @@ def _automatic_place(request: PromptRequest) -> _Place | None:
         for place, block in reversed(list(enumerate(message.content))):
             if _may_be_marked(block) and message.clear_at != "next_user_message":
                 return _Place(f"messages.{index}.content.{place}", block.cache_control)
-    for index, text in reversed(list(enumerate(request.system))):
-        if _may_be_marked(text):
-            return _Place(f"system.{index}", text.cache_control)
-    for index, tool in reversed(list(enumerate(request.tools))):
-        if not is_deferred(tool):
-            return _Place(f"tools.{index}", tool.cache_control)
     return None
 
 

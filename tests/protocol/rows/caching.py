@@ -105,6 +105,16 @@ ROWS: Final = (
         f"messages.0.content.1.cache_control.ttl: {ORDER}",
     ),
     Row(
+        "the parts of a result come before its end",
+        after_call(result("t1", LASTING, cache_control=SHORT)),
+        OK,
+    ),
+    Row(
+        "a part of a result for less than the whole of it",
+        after_call(result("t1", BRIEF, cache_control=LONG)),
+        f"messages.2.content.0.cache_control.ttl: {ORDER}",
+    ),
+    Row(
         "tools come before the system prompt",
         {"tools": [tool(cache_control=SHORT)], "system": [LASTING]},
         f"system.0.cache_control.ttl: {ORDER}",
