@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from minimsg.errors import InvalidRequest
 from minimsg.protocol.content import RedactedThinkingBlock, TextBlock, ThinkingBlock
-from minimsg.protocol.rules.tools import is_deferred
 from minimsg.protocol.turns import blocks_of, parts_of
 from minimsg.protocol.wire import CacheControl, CacheMark
 
