@@ -15,13 +15,21 @@ from statistics import median
 from time import perf_counter
 from typing import Protocol
 
-from minimsg.bench.settings import Shapes
+from minimsg.bench.settings import TRANSFORMERS, Shapes
 
 MAX_LOAD = 0.5  # load average before the start, above which others are at work
 MAX_PROBE_SPREAD = 0.2  # of the read bandwidth, between the rounds
 
 Prompt = list[int]
 Figures = Generator[float, None, None]  # measures once for each item that is taken
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many of our greedy tokens are the other side's choice after the same tokens."""
+
+    tokens: int
+    same: int
 
 
 class Side(Protocol):
@@ -35,6 +43,9 @@ class Side(Protocol):
 
     def prefilling(self, prompts: list[Prompt]) -> Figures:
         """Prompt tokens per second up to the first new token, of one prompt after the other."""
+
+    def agreement(self, prompts: list[Prompt], replies: list[list[int]]) -> Agreement:
+        """How many tokens of greedy replies are this side's choice as well."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +79,7 @@ def measure(
     rounds: Rounds,
 ) -> dict[str, list[Round]]:
     """The rounds of each figure. `prompts(number, tokens)` makes prompts of equal length."""
-    *decoding, prefilling = shapes.names
+    *decoding, prefilling = shapes.names(TRANSFORMERS)
     shared = prompts(rounds.number + 1, shapes.prefill)
     sides = [side.prefilling(shared) for side in (ours, theirs)]
     prefilled = rounds.run(prefilling, *sides)
@@ -121,14 +132,6 @@ class Rounds:
             longest_s = max(longest_s, perf_counter() - start)
             self._on_round(name, done[-1])
         return done
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How many of our greedy tokens are the other side's choice after the same tokens."""
-
-    tokens: int
-    same: int
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,14 @@ from minimsg.errors import ConfigError
 
 MAX_STREAMS = 1024
 
+TRANSFORMERS, NO_PREFIX_CACHE, ORDINARY = "transformers", "no-prefix-cache", "ordinary"
+RIVALS = {
+    TRANSFORMERS: "transformers",
+    NO_PREFIX_CACHE: "our engine without its prefix cache",
+    ORDINARY: "deterministic mode, beside our engine without it",
+}
+"""What `--vs` can name."""
+
 
 @dataclass(frozen=True)
 class LoadSettings:
@@ -55,16 +63,20 @@ class Shapes:
     context: int = 256  # prompt tokens of each sequence; grows by `new_tokens` a round
     prefill: int = 512
     new_tokens: int = 8  # decode steps that are timed in each round
+    shared: int = 2000  # prompt tokens that many prompts begin with,
+    tail: int = 32  # and those that each has of its own
+    clients: int = 16  # that ask at once
 
-    @property
-    def names(self) -> list[str]:
+    def names(self, vs: str) -> list[str]:
         """The figures of the report, in order."""
+        if vs == NO_PREFIX_CACHE:
+            return ["warm_prompt", "shared_prompt"]
         return [*(f"decode_{batch}" for batch in self.batches), f"prefill_{self.prefill}"]
 
 
 @dataclass(frozen=True)
 class VersusSettings:
-    """`minimsg bench --vs`: the engine beside another library, in one process."""
+    """`minimsg bench --vs`: the engine beside another library, or beside itself, in one process."""
 
     dtype: str = option(
         "auto",
@@ -93,4 +105,6 @@ class VersusSettings:
     @property
     def shapes(self) -> Shapes:
         """The tiny model gets prompts that are shorter, under the same keys."""
-        return Shapes(context=32, new_tokens=4) if self.quick else Shapes()
+        if not self.quick:
+            return Shapes()
+        return Shapes(context=32, new_tokens=4, shared=96, clients=4)

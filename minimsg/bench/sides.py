@@ -1,4 +1,4 @@
-"""Our engine and transformers on the same weights, in one process.
+"""Our engine, and transformers on the same weights, in one process.
 
 Ours runs real steps (schedule, run, sample, commit); theirs is `model.generate`,
 greedy, with its cache. Same dtype, same threads, same prompts of equal length, so
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from importlib import import_module
-from itertools import count, islice
+from itertools import count, islice, takewhile
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -34,6 +34,8 @@ class Ours:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.dtype = str(engine.runner.cache.layers[0].key.dtype).removeprefix("torch.")
+        self.has_cache = engine.cache.is_on
         self._ids = count()
 
     def prefilling(self, prompts: list[Prompt]) -> Figures:
@@ -62,6 +64,21 @@ class Ours:
                 self.engine.cancel(request.id)
             for _ in steps:  # until the engine has said that each is over
                 pass
+
+    def serving(self, groups: list[list[Prompt]], new_tokens: int) -> Figures:
+        """New tokens per second of all prompts of a group at once, reading them included."""
+        for group in groups:
+            start = perf_counter()
+            self.generate(group, new_tokens)
+            yield new_tokens * len(group) / (perf_counter() - start)
+
+    def agreement(self, prompts: list[Prompt], replies: list[list[int]]) -> Agreement:
+        """How many tokens of greedy replies are generated here, too, up to the first difference."""
+        same = 0
+        for ours, other in zip(self.generate(prompts, len(replies[0])), replies, strict=True):
+            pairs = zip(ours, other, strict=True)
+            same += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return Agreement(tokens=sum(map(len, replies)), same=same)
 
     def generate(self, prompts: list[Prompt], max_tokens: int) -> list[list[int]]:
         """The greedy tokens of each prompt."""

@@ -30,12 +30,12 @@ def load_table(levels: list[Level]) -> Table:
     return table
 
 
-def versus_table(findings: Findings) -> Table:
+def versus_table(vs: str, findings: Findings) -> Table:
     """One row for each figure: both sides, and the ratios."""
     title = "tokens/s are medians of the rounds; ratios are made inside each round"
     table = Table(title=title, box=SIMPLE, title_justify="left")
     table.add_column("figure")
-    for heading in ("rounds", "minimsg", "transformers", "ratio", "min", "max"):
+    for heading in ("rounds", "minimsg", vs, "ratio", "min", "max"):
         table.add_column(heading, justify="right", no_wrap=True)
     for key, spread in findings.spreads.items():
         rounds = findings.figures[key]

@@ -1,13 +1,15 @@
-"""`minimsg bench --vs transformers`: load both sides, run the rounds, make the report.
+"""`minimsg bench --vs`: load both sides, run the rounds, make the report.
 
-The two sides are in `sides.py`, rounds and ratios in `rounds.py`.
+The two sides are in `sides.py`, rounds and ratios in `rounds.py`, prompts that share a
+prefix in `sharing.py`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +17,8 @@ import torch
 
 from minimsg.bench.foreign import quiet
 from minimsg.bench.rounds import Agreement, Findings, Round, Rounds, measure
-from minimsg.bench.settings import Shapes, VersusSettings
+from minimsg.bench.settings import ORDINARY, TRANSFORMERS, Shapes, VersusSettings
+from minimsg.bench.sharing import measure_sharing
 from minimsg.bench.sides import Ours, Theirs, make_prompts, read_bandwidth
 from minimsg.config import EngineConfig
 from minimsg.loading import choose_dtype, load_engine
@@ -30,15 +33,22 @@ class Pair:
     """Both sides, loaded, and the tokenizer that makes their prompts."""
 
     ours: Ours
-    theirs: Theirs
+    theirs: Ours | Theirs
     tokenizer: Tokenizer
 
     @classmethod
-    def load(cls, folder: Path, dtype: str, threads: int) -> Pair:
-        config = EngineConfig(dtype=dtype, device="cpu", threads=threads)
-        ours = Ours(load_engine(folder, config))
-        theirs = Theirs(folder, choose_dtype(dtype, torch.device("cpu")))
-        return cls(ours, theirs, Tokenizer.from_folder(folder))
+    def load(cls, vs: str, folder: Path, dtype: str, threads: int) -> Pair:
+        """Nothing is read from a cache, unless that is what is compared."""
+        ours = EngineConfig(dtype=dtype, device="cpu", threads=threads)
+        plain = replace(ours, no_prefix_cache=True)
+        theirs: Ours | Theirs
+        if vs == TRANSFORMERS:
+            ours, theirs = plain, Theirs(folder, choose_dtype(dtype, torch.device("cpu")))
+        else:
+            theirs = Ours(load_engine(folder, plain))
+        if vs == ORDINARY:
+            ours = replace(plain, deterministic=True)
+        return cls(Ours(load_engine(folder, ours)), theirs, Tokenizer.from_folder(folder))
 
     def agreement(self, shapes: Shapes) -> Agreement:
         """On some of the prompts that were timed."""
@@ -46,30 +56,40 @@ class Pair:
         replies = self.ours.generate(prompts, AGREEMENT_TOKENS)
         return self.theirs.agreement(prompts, replies)
 
+    def measure(self, shapes: Shapes, rounds: Rounds) -> dict[str, list[Round]]:
+        """All figures of this comparison."""
+        prompts = partial(make_prompts, self.tokenizer)
+        if isinstance(self.theirs, Ours) and self.ours.has_cache:
+            return measure_sharing(self.ours, self.theirs, shapes, prompts, rounds)
+        return measure(self.ours, self.theirs, shapes, prompts, rounds)
+
 
 def compare(
-    folder: Path, settings: VersusSettings, time_limit_s: float, say: Callable[[str], None]
+    vs: str,
+    folder: Path,
+    settings: VersusSettings,
+    time_limit_s: float,
+    say: Callable[[str], None],
 ) -> tuple[Findings, dict[str, object]]:
     """The findings, and the head of the report. `say` hears one line of progress at a time."""
     load_before = load_average()
     shapes, threads = settings.shapes, settings.threads or default_threads()
     with quiet():
         say("loading the weights twice")
-        pair = Pair.load(folder, settings.dtype, threads)
+        pair = Pair.load(vs, folder, settings.dtype, threads)
         rounds = Rounds(
             settings.num_rounds,
-            num_figures=len(shapes.names),
+            num_figures=len(shapes.names(vs)),
             time_limit_s=time_limit_s,
             probe=lambda: (read_bandwidth(), load_average()),
             on_round=lambda name, done: say(_line(name, done)),
         )
-        prompts = partial(make_prompts, pair.tokenizer)
-        figures = measure(pair.ours, pair.theirs, shapes, prompts, rounds)
+        figures = pair.measure(shapes, rounds)
         say("comparing greedy tokens")
         findings = Findings(figures, load_before, pair.agreement(shapes))
     head: dict[str, object] = {
-        "settings": {"dtype": pair.theirs.dtype, "threads": threads, **asdict(shapes)},
-        "config": _config(pair.theirs),
+        "settings": {"dtype": pair.ours.dtype, "threads": threads, **asdict(shapes)},
+        "config": _config(folder),
         "machine": machine().as_dict(),
         "versions": versions(),
     }
@@ -88,7 +108,8 @@ def _line(name: str, done: Round) -> str:
     )
 
 
-def _config(theirs: Theirs) -> dict[str, object]:
+def _config(folder: Path) -> dict[str, object]:
     """The shape of the model, so that a figure can be understood without it."""
     wanted = ("model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size")
-    return {name: getattr(theirs.model.config, name, None) for name in wanted}
+    config = json.loads((folder / "config.json").read_text())
+    return {name: config.get(name) for name in wanted}

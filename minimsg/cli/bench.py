@@ -1,4 +1,4 @@
-"""`minimsg bench`: how fast a Messages server is, or our engine beside transformers.
+"""`minimsg bench`: how fast a Messages server is, or our engine beside another or itself.
 
 Runs one of the two benchmarks, prints a table and writes JSON. Measuring is in
 `bench/load.py` and `bench/versus.py`, arithmetic in `bench/report.py` and
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from minimsg.bench.settings import LoadSettings, VersusSettings
+from minimsg.bench.settings import RIVALS, TRANSFORMERS, LoadSettings, VersusSettings
 from minimsg.cli.logs import escape
 from minimsg.cli.options import options_from
 
@@ -25,7 +25,11 @@ Report = dict[str, object]
 
 
 @click.command()
-@click.option("--vs", type=click.Choice(["transformers"]), help="Compare with this, in process.")
+@click.option(
+    "--vs",
+    type=click.Choice(list(RIVALS)),
+    help="Compare in one process: " + "; ".join(f"{n}: {what}" for n, what in RIVALS.items()) + ".",
+)
 @click.option(
     "--json",
     "json_file",
@@ -41,7 +45,7 @@ def bench(
     load_settings: LoadSettings,
     versus_settings: VersusSettings,
 ) -> None:
-    """Measure a Messages server, or the engine beside transformers.
+    """Measure a Messages server, or the engine beside transformers or itself.
 
     The figures of a server are those that a client sees: time to first token (TTFT),
     time between tokens, tokens per second, over a closed loop of N streams.
@@ -51,6 +55,7 @@ def bench(
       minimsg bench --streams 1,8 --requests 32
       minimsg bench --url http://127.0.0.1:9000 --model some-model --json report.json
       minimsg bench --vs transformers --json -
+      minimsg bench --vs no-prefix-cache
     """
     from rich.console import Console
 
@@ -59,7 +64,7 @@ def bench(
         stderr=json_file is not None and json_file.name == "<stdout>", highlight=False
     )
     if vs:
-        report = _versus(load_settings, versus_settings, console)
+        report = _versus(vs, load_settings, versus_settings, console)
     else:
         report = _load(load_settings, console)
     if json_file:
@@ -94,24 +99,24 @@ def _load(settings: LoadSettings, console: Console) -> Report:
     }
 
 
-def _versus(load: LoadSettings, settings: VersusSettings, console: Console) -> Report:
+def _versus(vs: str, load: LoadSettings, settings: VersusSettings, console: Console) -> Report:
     from minimsg.bench.tables import versus_table
     from minimsg.cli.startup import fetch
     from minimsg.hub.extras import require
 
-    require("transformers", extra="dev", purpose="to compare")
-
+    if vs == TRANSFORMERS:
+        require("transformers", extra="dev", purpose="to compare")
     model = load.model or ("tiny" if settings.quick else "smollm2")
     folder = fetch(model, settings.data_dir)
     from minimsg.bench.versus import compare  # imports torch, which `fetch` has asked for
 
     say = partial(console.print, soft_wrap=True, markup=False)
-    findings, head = compare(folder, settings, load.time_limit_s, say)
-    console.print(versus_table(findings))
+    findings, head = compare(vs, folder, settings, load.time_limit_s, say)
+    console.print(versus_table(vs, findings))
     agreement = findings.agreement
     say(f"greedy tokens that agree: {agreement.same} of {agreement.tokens}")
     for reason in findings.noise:
         say(f"no verdict: {reason}")
     for key, verdict in (findings.verdicts or {}).items():
         say(f"{key}: minimsg is {verdict}")
-    return {"kind": "transformers", "model": model} | findings.as_dict() | head
+    return {"kind": vs, "model": model} | findings.as_dict() | head

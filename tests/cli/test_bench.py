@@ -66,16 +66,24 @@ def test_both_sides_use_every_core_unless_the_environment_says_otherwise(
     assert done.stdout == f"{threads}\n", done.stderr
 
 
+@pytest.mark.parametrize(
+    ("vs", "names"),
+    [
+        ("transformers", FIGURES),
+        ("ordinary", FIGURES),
+        ("no-prefix-cache", ["warm_prompt", "shared_prompt"]),
+    ],
+)
 def test_a_quick_comparison_has_the_shape_of_a_real_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    vs: str, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MINIMSG_DATA_DIR", str(tmp_path))
-    flags = ["--vs", "transformers", "--quick", "--dtype", "float32", "--threads", "1"]
+    flags = ["--vs", vs, "--quick", "--dtype", "float32", "--threads", "1"]
     result = CliRunner().invoke(main, ["bench", *flags, "--json", "-"])
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
-    assert list(report["ratios"]) == FIGURES
-    assert list(report["rounds"]) == FIGURES
+    assert list(report["ratios"]) == names
+    assert list(report["rounds"]) == names
     for rounds in report["rounds"].values():
         assert len(rounds) == 2
         for one in rounds:
