@@ -7,6 +7,8 @@ to the reader of the format. The rules:
 - Tags are never shown, nor is the white space that touches them.
 - A call that never became one (no known name) is text, whole, its tags included.
 - A tag is held back while it may still become one; `flush` gives it up.
+- After a call half a tag, or half of a next call that was cut, is dropped: whoever has a
+  call has no use for markup.
 - Each character is looked at a bounded number of times, whatever the text.
 
 Knows no format (`calls.py` says what one is), no events, no stop sequences.
@@ -18,7 +20,7 @@ from enum import Enum, auto
 from typing import Final
 
 from minimsg.parsing.calls import Bare, CallReader, Format, Outcome, Tools
-from minimsg.parsing.hold import Run, Tags
+from minimsg.parsing.hold import WHITE_SPACE, Run, Tags, held_length
 from minimsg.parsing.segments import Segment, TextSegment, ThinkingSegment
 from minimsg.parsing.thinking import ThinkingTags
 
@@ -49,6 +51,7 @@ class MarkupParser:
         self._maybe: list[str] = []  # what it has read that is text if no call comes of it
         self._held = ""  # may become a tag
         self._is_skipping = False  # after a call that broke, up to the next tag
+        self._follows_call = False  # nothing was shown since one
         self._shows_closing = False  # since the opening before it is text
         self._segments: list[Segment] = []
 
@@ -72,16 +75,20 @@ class MarkupParser:
         text, self._held = self._held + text, ""
         position = 0
         while position < len(text):
-            step = self._outside if self._reader is None else self._inside
-            position = step(text, position)
+            if self._reader is None:
+                position = self._outside(text, position)
+            else:
+                text, position = self._inside(text, position)
         return self._take()
 
     def flush(self, *, is_cut: bool) -> list[Segment]:
         if self._reader is not None:
             self._segments += self._reader.flush(is_cut=is_cut)
-            self._leave()
-        held, self._held = self._held, ""
-        self._show(held)
+            if is_cut or not "".join(self._maybe[1:]).strip(WHITE_SPACE):
+                self._drop_after_call()
+            self._held = self._leave()
+        self._show("" if self._follows_call else self._held)
+        self._held = ""
         self._add(self._run.flush())
         return self._take()
 
@@ -101,22 +108,23 @@ class MarkupParser:
         self._at_tag(tag)
         return start + len(tag)
 
-    def _inside(self, text: str, position: int) -> int:
-        """Go on with a call."""
+    def _inside(self, text: str, position: int) -> tuple[str, int]:
+        """Go on with a call; returns where to go on after that, and in which text."""
         assert self._reader is not None
         for place in range(position, len(text)):
             outcome = self._reader.push(text[place])
             if outcome is Outcome.MAYBE:
                 self._maybe.append(text[place])
             elif outcome is not Outcome.CALL:
-                self._leave()
+                again = self._leave()
                 self._is_skipping = outcome is Outcome.BROKEN
-                return place
+                return (again + text[place:], 0) if again else (text, place)
             elif self._maybe:  # a call has begun: the tag is one, and claims its white space
                 self._maybe = []
                 self._shows_closing = False
+                self._follows_call = True
                 self._run = Run(touches_tag=True)
-        return len(text)
+        return text, len(text)
 
     def _at_tag(self, tag: str) -> None:
         match self._meaning(tag):
@@ -127,6 +135,7 @@ class MarkupParser:
                 self._show(tag)
             case meaning:
                 self._run = Run(touches_tag=True)
+                self._follows_call = self._follows_call and tag in self._format.closings
                 self._is_thinking = meaning is Meaning.THINKING
                 self._is_skipping = False
 
@@ -158,18 +167,28 @@ class MarkupParser:
         if opening in BRACKETS:
             self._reader.push(opening)
 
-    def _leave(self) -> None:
-        """The reader is done: what was no call is text."""
+    def _leave(self) -> str:
+        """The reader is done: what was no call is text, but for its end that may begin a tag."""
         assert self._reader is not None
         self._segments += self._reader.take()
         self._reader = None
-        if self._maybe:
-            self._shows_closing = self._maybe[0] in self._format.openings
-            self._show("".join(self._maybe))
+        if not self._maybe:
+            return ""
+        opening, rest = self._maybe[0], "".join(self._maybe[1:])
+        self._maybe = []
+        end = len(rest) - held_length(rest, self.tags)
+        self._shows_closing = opening in self._format.openings
+        self._show(opening + rest[:end])
+        return rest[end:]
+
+    def _drop_after_call(self) -> None:
+        """Forget what may have become the next call of several."""
+        if self._follows_call:
             self._maybe = []
 
     def _show(self, text: str) -> None:
         if text and not self._is_skipping:
+            self._follows_call = self._follows_call and not text.strip(WHITE_SPACE)
             self._add(self._run.push(text))
 
     def _add(self, text: str) -> None:

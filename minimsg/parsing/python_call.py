@@ -19,6 +19,7 @@ from minimsg.parsing.segments import Segment, ToolCallEnd, ToolCallInput, ToolCa
 from minimsg.parsing.tool_input import ToolInput
 
 CALL: Final = ".call("
+IN_NAMES: Final = "_-" + CALL  # beside letters and digits; never the beginning of a tag
 
 
 class PythonCall:
@@ -51,7 +52,8 @@ class PythonCall:
         self._read += character
         name = self._read.removesuffix(CALL)
         if name == self._read:
-            can_go_on = not character.isspace() and len(name) <= LIMITS.name_chars + len(CALL)
+            is_name = character.isalnum() or character in IN_NAMES
+            can_go_on = is_name and len(name) <= LIMITS.name_chars + len(CALL)
             return Outcome.MAYBE if can_go_on else Outcome.DONE
         if name not in self._tools:
             return Outcome.DONE

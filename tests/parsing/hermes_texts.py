@@ -120,6 +120,11 @@ HERMES: Table = {
         '<tool_call>\n<tool_call>{"name": "now"}</tool_call>',
         text("<tool_call>") + call("now", "{}"),
     ),
+    "half an end tag": ('<tool_call>{"name": "now"}\n</tool_', call("now", "{}")),
+    "an opening and nothing after a call": (
+        '<tool_call>{"name": "now"}</tool_call>\n<tool_call>\n',
+        call("now", "{}"),
+    ),
     "half an opening": ("a\n<tool_ca", text("a\n<tool_ca")),
     "an opening and nothing": ("a\n<tool_call>\n", text("a\n<tool_call>\n")),
     "half a name": ('<tool_call>{"name": "no', text('<tool_call>{"name": "no')),
@@ -186,6 +191,19 @@ HERMES_CUT: Table = {
         '<tool_call>{"name": "add", "arguments": {"a": 1}',
         cut_call("add", '{"a": 1}'),
     ),
-    "after the call": ('<tool_call>{"name": "now"}\n</tool_', call("now", "{}") + text("</tool_")),
+    "in the end tag": ('<tool_call>{"name": "now"}\n</tool_', call("now", "{}")),
+    "in the next opening": ('<tool_call>{"name": "now"}</tool_call>\n<tool_', call("now", "{}")),
+    "before the name of the next call": (
+        '<tool_call>{"name": "now"}</tool_call>\n<tool_call>\n{"name": "ad',
+        call("now", "{}"),
+    ),
+    "in the next call of a list": (
+        '<tool_call>[{"name": "now"}, {"na',
+        call("now", "{}"),
+    ),
+    "in a tag after text after a call": (
+        '<tool_call>{"name": "now"}</tool_call> ok <tool_',
+        call("now", "{}") + text("ok <tool_"),
+    ),
     "in a tag": ("Hello <tool_ca", text("Hello <tool_ca")),
 }

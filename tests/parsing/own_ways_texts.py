@@ -82,7 +82,7 @@ HERMES_OWN: Table = {
     ),
     "closed by an opening": (
         '<tool_call>{"name": "now"}<tool_call>{"name": "now"}<tool_call>',
-        call("now", "{}") * 2 + text("<tool_call>"),
+        call("now", "{}") * 2,
     ),
 }
 QWEN_XML_OWN: Table = {

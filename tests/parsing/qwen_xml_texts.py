@@ -53,6 +53,18 @@ QWEN_XML: Table = {
         "Write <tool_call> and <function= and </function>, a < b",
         text("Write <tool_call> and <function= and </function>, a < b"),
     ),
+    "two openings": (
+        "x <tool_call>\n<tool_call>\n<function=now>\n</function>\n</tool_call>",
+        text("x <tool_call>") + call("now", "{}"),
+    ),
+    "an opening before a function that is half": (
+        "<tool_call>\n<fun<function=now>\n</function>\n</tool_call>",
+        text("<tool_call>\n<fun") + call("now", "{}"),
+    ),
+    "nothing between the tags": (
+        "a <tool_call>\n</tool_call> b",
+        text("a <tool_call>\n</tool_call> b"),
+    ),
     "half a function tag": ("<tool_call>\n<func", text("<tool_call>\n<func")),
     "it breaks between parameters": (
         "<tool_call><function=add><parameter=a>1</parameter>oops</function></tool_call> x",
@@ -77,5 +89,10 @@ QWEN_XML_CUT: Table = {
         cut_call("add", '{"note": "x"'),
     ),
     "after the name": ("<tool_call><function=add>", cut_call("add")),
+    "in the end tag": ("<tool_call><function=now></function>\n</t", call("now", "{}")),
+    "in the tag of the next function": (
+        "<tool_call><function=now></function>\n<function=ad",
+        call("now", "{}"),
+    ),
     "in a tag": ("<tool_call><function=add", text("<tool_call><function=add")),
 }

@@ -114,6 +114,7 @@ def test_text_and_thinking_are_parts_of_what_was_written_in_its_order(name: str,
 
 
 ENDLESS = {
+    "openings and half tags": ("qwen_xml", "<tool_call>\n<" * 7_500),
     "an unterminated string": (
         "hermes",
         '<tool_call>{"name": "now", "arguments": {"a": "' + "x" * 100_000,

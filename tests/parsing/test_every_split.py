@@ -15,7 +15,7 @@ from .json_texts import JSON, LLAMA_CUT, LLAMA_JSON
 from .own_ways_texts import HERMES_OWN, JSON_OWN, LLAMA_OWN, QWEN_XML_OWN
 from .qwen_xml_texts import QWEN_XML, QWEN_XML_CUT
 from .splitting import joined, parsed, splits
-from .thinking_texts import NO_CALLS, OPENED_THINKING, THINKING
+from .thinking_texts import NO_CALLS, OPENED_THINKING, THINKING, THINKING_LLAMA, THINKING_XML
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ TABLES = [
     ("llama_json", LLAMA_OWN, None, False),
     ("json", JSON_OWN, None, False),
     ("hermes", THINKING, THINK, False),
+    ("qwen_xml", THINKING_XML, THINK, False),
+    ("llama_json", THINKING_LLAMA, THINK, False),
     ("hermes", OPENED_THINKING, ThinkingTags(is_opened=True), False),
     ("none", NO_CALLS, THINK, False),
 ]

@@ -28,6 +28,36 @@ THINKING: Table = {
     "half a tag": ("a <thin", text("a <thin")),
     "a lone end": ("a</think>b", text("a") + text("b")),
 }
+THINKING_XML: Table = {
+    "thinking after an opening and white space": (
+        "a <tool_call>\n<think>secret</think> c",
+        text("a <tool_call>") + thinking("secret") + text("c"),
+    ),
+    "thinking after half a function tag": (
+        "<tool_call><func<think>secret</think>",
+        text("<tool_call><func") + thinking("secret"),
+    ),
+    "thinking after a tag without its end": (
+        "<function=no<think>secret</think>",
+        text("<function=no") + thinking("secret"),
+    ),
+    "thinking ends after an opening": (
+        "<think>a <tool_call>\n</think>b",
+        thinking("a <tool_call>") + text("b"),
+    ),
+    "a lone end after an opening": ("<tool_call>\n</think>b", text("<tool_call>") + text("b")),
+    "half an end after a call": ("<function=now></function></thi", call("now", "{}")),
+}
+THINKING_LLAMA: Table = {
+    "thinking after the tag": (
+        "<|python_tag|><think>secret</think>c",
+        text("<|python_tag|>") + thinking("secret") + text("c"),
+    ),
+    "thinking after half a name": (
+        "<|python_tag|>now.ca<think>secret</think>c",
+        text("<|python_tag|>now.ca") + thinking("secret") + text("c"),
+    ),
+}
 OPENED_THINKING: Table = {
     "it ends": ("\nplan\n</think>\n\nHello", thinking("plan") + text("Hello")),
     "opened before it, then a call": (
