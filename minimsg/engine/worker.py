@@ -3,8 +3,9 @@
 Down: a request goes into the engine's queue at once, under its lock; orders (cancel, stop)
 go through a queue of their own, which the thread reads between two steps and sleeps on when
 there is nothing to do. Up: what a step said, in one call into
-each event loop, from there into one queue a request. Knows requests and loops; nothing of
-HTTP. The heart is `engine.py`.
+each event loop, from there into one queue a request (`token_stream.py`). An engine that
+fails as a whole ends every stream and is set up anew, after a pause (`restarts.py`).
+Knows requests and loops; nothing of HTTP. The heart is `engine.py`.
 """
 
 from __future__ import annotations
@@ -13,20 +14,18 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from queue import SimpleQueue
+from math import ceil
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from minimsg.engine.types import (
-    CacheCounts,
-    Finish,
-    FinishReason,
-    GenerationRequest,
-    Output,
-    Token,
-)
+from minimsg.engine.meter import EngineStats, Meter, Progress
+from minimsg.engine.restarts import Restarts
+from minimsg.engine.token_stream import TokenStream
+from minimsg.engine.types import Finish, FinishReason, GenerationRequest, Output
 from minimsg.errors import GenerationFailed, InvalidRequest, Overloaded
 
 if TYPE_CHECKING:  # a server can be read, and its routes listed, where torch is not installed
@@ -35,28 +34,8 @@ if TYPE_CHECKING:  # a server can be read, and its routes listed, where torch is
 logger = logging.getLogger("minimsg")
 
 RETRY: Final = {"retry-after": "2"}  # seconds; of many replies one has ended by then
+STOPPED: Final = "the engine has stopped"
 HANG_S: Final = 10.0  # how long `stop` waits for a step that does not return
-
-
-@dataclass(frozen=True, slots=True)
-class EngineStats:
-    """The engine in numbers, as of its latest step."""
-
-    num_pages: int
-    free_pages: int
-    cached_pages: int  # not in use, and given away when others are needed
-    pinned_pages: int  # kept by cache_control, in use or not
-    running: int
-    waiting: int
-    steps: int
-    preemptions: int
-    prefix_queries: int  # prompt tokens that were looked up in the cache,
-    prefix_hits: int  # and those that did not have to be computed
-
-    @property
-    def used_pages(self) -> int:
-        """Pages that hold what runs or is about to."""
-        return self.num_pages - self.free_pages - self.cached_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +44,33 @@ class _Channel:
 
     loop: asyncio.AbstractEventLoop
     queue: asyncio.Queue[Output]
+    progress: Progress
+
+
+Posts = dict[asyncio.AbstractEventLoop, list[tuple[_Channel, Output]]]
 
 
 class EngineWorker:
     """Runs an engine in its own thread for any number of event loops."""
 
-    def __init__(self, engine: Engine, max_queue: int) -> None:
+    def __init__(self, engine: Engine, max_queue: int, restarts: Restarts | None = None) -> None:
         """At most `max_queue` requests wait beside those that the engine can run at once."""
         self.engine = engine
         self.max_open = max_queue + engine.config.max_sequences
+        self.meter = Meter()
+        self._restarts = restarts or Restarts()
         # A SimpleQueue: it may be put to by a garbage collected stream in the midst of anything.
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._lock = threading.Lock()  # guards the next three
+        self._lock = threading.Lock()  # guards the next four
         self._channels: dict[str, _Channel] = {}  # of the requests whose `Finish` is not said
+        self._new: set[str] = set()  # those of them of which nothing was computed
         self._is_stopping = False
-        self._death: str | None = None  # of the thread: its cause
+        self._failure: str | None = None  # why the engine takes no requests, if it failed
+        self._is_over = False  # the thread has ended or is about to
+        self._back_at = 0.0  # when an engine that failed works again
         self._stop_at: float | None = None
-        self._num_steps = 0
+        self._num_steps = self._num_restarts = 0
+        self._num_preemptions = self._earlier_preemptions = 0  # earlier: before the last restart
         self._beat, self._is_idle = monotonic(), True
         self._thread = threading.Thread(target=self._run, name="minimsg-engine", daemon=True)
 
@@ -92,8 +81,13 @@ class EngineWorker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the thread runs and takes requests; streams learn of its end no earlier."""
-        return self._thread.is_alive() and self._death is None
+        """Whether the engine works and takes requests; streams learn of its end no earlier."""
+        return self._thread.is_alive() and self._failure is None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the engine has ended for good, stopped or failed too often."""
+        return self._is_over
 
     @property
     def heartbeat_age_s(self) -> float:
@@ -102,19 +96,22 @@ class EngineWorker:
 
     def stats(self) -> EngineStats:
         """The engine's figures, from any thread."""
-        pool, cache, scheduler = self.engine.pool, self.engine.cache, self.engine.scheduler
-        running = len(scheduler.running)
+        pool, running = self.engine.pool, len(self.engine.scheduler.running)
+        pages = None
+        while pages != (pages := (pool.num_free, pool.num_cached)):
+            pass  # a step came between the two
         return EngineStats(
             num_pages=pool.num_pages,
-            free_pages=pool.num_free,
-            cached_pages=pool.num_cached,
-            pinned_pages=cache.index.num_pinned,
+            free_pages=pages[0],
+            cached_pages=pages[1],
+            pinned_pages=self.engine.cache.index.num_pinned,
             running=running,
             waiting=max(0, len(self._channels) - running),
             steps=self._num_steps,
-            preemptions=scheduler.num_preemptions,
-            prefix_queries=cache.num_queried,
-            prefix_hits=cache.num_hits,
+            preemptions=self._num_preemptions,
+            prefix_queries=self.meter.prompt_tokens,
+            prefix_hits=self.meter.reused_tokens,
+            restarts=self._num_restarts,
         )
 
     def start(self) -> None:
@@ -137,19 +134,21 @@ class EngineWorker:
         """Hand a request to the engine; its tokens arrive in the running event loop.
 
         What the cache has of its prompt is known and held at once, whatever step is running.
-        Raises `InvalidRequest`, `Overloaded` when too many wait or the worker is stopping,
-        and `GenerationFailed` when its thread has died.
+        Raises `InvalidRequest`, `Overloaded` when too many wait or the worker is stopping or
+        starting again, and `GenerationFailed` when the engine has failed for good.
         """
         self.engine.check(request)
-        channel = _Channel(asyncio.get_running_loop(), asyncio.Queue())
+        loop, queue = asyncio.get_running_loop(), asyncio.Queue[Output]()
         with self._lock:
             self.check_room()
             if request.id in self._channels:
                 raise InvalidRequest("", f"request {request.id!r} is already running")
             counts = self.engine.add(request)
-            self._channels[request.id] = channel
+            progress = self.meter.open(request, counts, monotonic())
+            self._channels[request.id] = _Channel(loop, queue, progress)
+            self._new.add(request.id)
             self._orders.put(_wake)
-        return TokenStream(request.id, channel.queue, self.cancel, counts)
+        return TokenStream(request.id, queue, self.cancel, counts)
 
     def cancel(self, request_id: str) -> None:
         """End a request within one step: from any thread, in any state, once or twice."""
@@ -159,8 +158,12 @@ class EngineWorker:
         """Raise if one more request cannot be taken: `Overloaded`, `GenerationFailed`."""
         if self._is_stopping:
             raise Overloaded("The server is shutting down.", headers=RETRY)
-        if self._death is not None:
-            raise GenerationFailed(self._death)
+        if (failure := self._failure) is not None:
+            if self._is_over:
+                raise GenerationFailed(failure)
+            seconds = max(1, ceil(self._back_at - monotonic()))
+            why = "The engine has failed and is being started again."
+            raise Overloaded(why, headers={"retry-after": str(seconds)})
         if len(self._channels) >= self.max_open:
             why = f"Overloaded: {len(self._channels)} requests are running or waiting."
             raise Overloaded(why, headers=RETRY)
@@ -168,16 +171,27 @@ class EngineWorker:
     # The rest runs in the thread.
 
     def _run(self) -> None:
-        """Turn until told to stop; whatever happens, no stream is left without its end."""
-        error = "the engine has stopped"
+        """Work until told to stop; whatever happens, no stream is left without its end."""
+        error = STOPPED
+        try:
+            while (failure := self._work()) is not None:
+                error = failure
+                if not self._start_again(error):
+                    return
+            error = STOPPED
+        finally:
+            self._is_over = True
+            self._end_streams(error)
+
+    def _work(self) -> str | None:
+        """Turn until told to stop, or until the engine fails: then why."""
         try:
             while self._stop_at is None or self.engine.has_work:
                 self._turn()
-        except Exception as failure:
-            logger.critical("the engine thread has died", exc_info=True)
-            error = f"{type(failure).__name__}: {failure}"
-        finally:
-            self._close(error)
+        except BaseException as failure:  # the boundary: whatever it is, streams wait for an end
+            logger.critical("the engine has failed", exc_info=True)
+            return f"{type(failure).__name__}: {failure}"
+        return None
 
     def _turn(self) -> None:
         """Orders, a step, its outputs."""
@@ -188,6 +202,10 @@ class EngineWorker:
         if self.engine.has_work:
             outputs = self.engine.step()
             self._num_steps += 1
+            self._num_preemptions = (
+                self._earlier_preemptions + self.engine.scheduler.num_preemptions
+            )
+            self._note_begun()
             self._publish(outputs)
 
     def _take_orders(self) -> None:
@@ -204,91 +222,103 @@ class EngineWorker:
     def _stop_by(self, deadline: float) -> None:
         self._stop_at = min(deadline, self._stop_at or deadline)
 
+    def _note_begun(self) -> None:
+        """Stop the clock of the queue for those that were in their first step."""
+        assert self.engine.batch is not None
+        with self._lock:
+            begun = self._new.intersection(self.engine.batch.request_ids)
+            self._new -= begun
+            for request_id in begun:
+                self.meter.begin(self._channels[request_id].progress, self._beat)
+
     def _publish(self, outputs: list[Output]) -> None:
         """Hand outputs to their event loops, in one call each."""
-        posts: dict[asyncio.AbstractEventLoop, list[tuple[_Channel, Output]]] = {}
+        posts, now = self._addressed(outputs), monotonic()
+        finished = {each.request_id for each in outputs if isinstance(each, Finish)}
+        ended = {request_id: self._channels[request_id] for request_id in finished}
+        with self._lock:
+            self._new -= finished
+            for request_id in finished:
+                del self._channels[request_id]
+        try:
+            for post in posts.values():
+                for channel, output in post:
+                    self.meter.push(channel.progress, output, now)
+            for request_id in _deliver(posts):
+                self.engine.cancel(request_id)
+        except BaseException:  # some were not told: they still need an end
+            with self._lock:
+                self._channels |= ended
+            raise
+
+    def _addressed(self, outputs: list[Output]) -> Posts:
+        posts: Posts = {}
         for output in outputs:
             channel = self._channels[output.request_id]
             posts.setdefault(channel.loop, []).append((channel, output))
-            if isinstance(output, Finish):
-                with self._lock:
-                    del self._channels[output.request_id]
-        for loop, post in posts.items():
-            try:
-                loop.call_soon_threadsafe(_deliver, post)
-            except RuntimeError:  # the loop is closed: nobody will read these
-                for _, output in post:
-                    self.engine.cancel(output.request_id)
+        return posts
 
-    def _close(self, error: str) -> None:
+    def _start_again(self, error: str) -> bool:
+        """End what the engine ran, set it up anew, wait; False if it is not to be tried again.
+
+        The pages are free and orders are harmless before the pause, not only after it.
+        """
+        pause_s = self._restarts.pause_s(monotonic())
+        self._back_at = monotonic() + (pause_s or 0.0)
+        self._is_over = pause_s is None
+        self._end_streams(error)
+        if pause_s is None or not self._reset():
+            return False
+        logger.error("the engine starts again in %g s", pause_s)
+        self._wait_until(self._back_at)
+        self._num_restarts += 1
+        self._beat, self._failure = monotonic(), None
+        return True
+
+    def _reset(self) -> bool:
+        """Whether the engine could be set up anew."""
+        self._earlier_preemptions = self._num_preemptions
+        try:
+            self.engine.reset()
+        except BaseException:  # the boundary, as in `_work`
+            logger.critical("the engine could not be set up anew", exc_info=True)
+            return False
+        return True
+
+    def _wait_until(self, time: float) -> None:
+        """Take orders until `time`, or until told to stop."""
+        while self._stop_at is None and (left_s := time - monotonic()) > 0:
+            with suppress(Empty):
+                self._orders.get(timeout=left_s)()
+
+    def _end_streams(self, error: str) -> None:
         """Take no more requests, and tell those that are open why."""
         with self._lock:
-            self._death = error
-            request_ids = list(self._channels)
-        self._publish([Finish(each, FinishReason.ERROR, error) for each in request_ids])
+            self._failure = error
+            channels, self._channels, self._new = self._channels, {}, set()
+        posts: Posts = {}
+        for request_id, channel in channels.items():
+            finish = Finish(request_id, FinishReason.ERROR, error)
+            posts.setdefault(channel.loop, []).append((channel, finish))
+        _deliver(posts)
 
 
 def _wake() -> None:
     """The order that has the thread look for work."""
 
 
-def _deliver(post: list[tuple[_Channel, Output]]) -> None:
+def _deliver(posts: Posts) -> list[str]:
+    """Give each event loop what is for it; the requests of those that are closed."""
+    unread: list[str] = []
+    for loop, post in posts.items():
+        try:
+            loop.call_soon_threadsafe(_put, post)
+        except RuntimeError:  # the loop is closed: nobody will read these
+            unread += [output.request_id for _, output in post]
+    return unread
+
+
+def _put(post: list[tuple[_Channel, Output]]) -> None:
     """In the event loop: each output to the queue of its request."""
     for channel, output in post:
         channel.queue.put_nowait(output)
-
-
-class TokenStream:
-    """The tokens of one request, as an async iterator; who leaves it early cancels the request.
-
-    Iteration raises `GenerationFailed` where the engine gave up. `counts` is what the cache
-    has of the prompt, as far as it is known by now; `finish` is set at the end.
-    """
-
-    def __init__(
-        self,
-        request_id: str,
-        queue: asyncio.Queue[Output],
-        cancel: Callable[[str], None],
-        counts: CacheCounts,
-    ) -> None:
-        self.request_id = request_id
-        self.counts = counts
-        self.finish: Finish | None = None
-        self._queue = queue
-        self._cancel = cancel
-
-    def __aiter__(self) -> TokenStream:
-        return self
-
-    async def __anext__(self) -> Token:
-        while self.finish is None:
-            await asyncio.sleep(0)  # a reader who is behind never waits, and could not be cancelled
-            output = await self._queue.get()
-            if isinstance(output, Token):
-                return output
-            if isinstance(output, Finish):
-                self.finish = output
-            else:
-                self.counts = output.counts
-        if self.finish.reason is FinishReason.ERROR:
-            raise GenerationFailed(self.finish.error)
-        raise StopAsyncIteration
-
-    async def aclose(self) -> None:
-        """Cancel what is not finished; the pages are free within one step."""
-        self._abandon()
-
-    async def __aenter__(self) -> TokenStream:
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        self._abandon()
-
-    def __del__(self) -> None:
-        self._abandon()
-
-    def _abandon(self) -> None:
-        if self.finish is None:
-            self.finish = Finish(self.request_id, FinishReason.CANCELLED)
-            self._cancel(self.request_id)

@@ -91,7 +91,8 @@ def make_runner(app: web.Application) -> web.AppRunner:
 async def serve(app: web.Application, config: ServerConfig, on_ready: Callable[[str], None]) -> int:
     """Run until SIGTERM or Ctrl-C, then drain; `on_ready` is told the base URL.
 
-    Returns the exit code: 0, 130 after Ctrl-C, 70 if the engine died. Raises ConfigError.
+    Returns the exit code: 0, 130 after Ctrl-C, 70 if the engine failed for good.
+    Raises ConfigError.
     """
     runner = make_runner(app)
     await runner.setup()
@@ -110,14 +111,14 @@ async def serve(app: web.Application, config: ServerConfig, on_ready: Callable[[
 
 
 async def _run(server: Server, received: asyncio.Queue[int]) -> int:
-    while server.worker.is_alive:
+    while not server.worker.is_over:
         try:
             number = await asyncio.wait_for(received.get(), timeout=0.5)
         except TimeoutError:
             continue
         await _drain(server, received)
         return EXIT_INTERRUPTED if number == signal.SIGINT else EXIT_OK
-    logger.critical("the engine thread has died; the server ends")
+    logger.critical("the engine has failed for good; the server ends")
     await asyncio.sleep(FAREWELL_S)  # health says 503 and open streams get their error
     return EXIT_ENGINE
 

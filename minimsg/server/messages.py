@@ -14,8 +14,8 @@ from typing import Final
 
 from aiohttp import web
 
+from minimsg.engine.token_stream import TokenStream
 from minimsg.engine.types import Finish, FinishReason, GenerationRequest
-from minimsg.engine.worker import TokenStream
 from minimsg.errors import Overloaded
 from minimsg.protocol.build import fold
 from minimsg.protocol.events import Event

@@ -5,69 +5,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
-import threading
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from minimsg.engine.engine import Engine
-from minimsg.engine.types import Finish, FinishReason, GenerationRequest, SamplingParams
-from minimsg.engine.worker import EngineWorker, TokenStream
+from minimsg.engine.token_stream import TokenStream
+from minimsg.engine.types import Finish, FinishReason, GenerationRequest
+from minimsg.engine.worker import EngineWorker
 from minimsg.errors import GenerationFailed, InvalidRequest, Overloaded
 
-GREEDY = SamplingParams(temperature=0)
-Expected = Callable[[Sequence[int], int], list[int]]
-
-
-def request(id: str, *, num_ids: int = 5, max_tokens: int = 8) -> GenerationRequest:
-    return GenerationRequest(id, list(range(1, num_ids + 1)), max_tokens, sampling=GREEDY)
-
-
-@asynccontextmanager
-async def running(engine: Engine, max_queue: int = 512) -> AsyncIterator[EngineWorker]:
-    worker = EngineWorker(engine, max_queue)
-    worker.start()
-    try:
-        yield worker
-    finally:
-        worker.stop()
-        assert not worker.is_alive
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come about in 5 seconds"
-        await asyncio.sleep(0.002)
-
-
-async def ids_of(stream: TokenStream) -> list[int]:
-    return [token.id async for token in stream]
-
-
-def is_empty(worker: EngineWorker) -> bool:
-    stats = worker.stats()
-    return stats.used_pages == 0 and stats.running == stats.waiting == 0
-
-
-class Gate:
-    """Holds the engine in a step until it is opened."""
-
-    def __init__(self, model: Any) -> None:
-        self.is_open = threading.Event()
-        self.is_reached = threading.Event()
-        model.on_call = self._wait
-
-    def _wait(self, inputs: object) -> None:
-        self.is_reached.set()
-        assert self.is_open.wait(10)
-
-    async def reached(self) -> None:
-        await until(self.is_reached.is_set)
+from .working import GREEDY, Expected, Gate, ids_of, is_empty, request, running, until
 
 
 async def test_a_stream_gives_the_tokens_and_then_knows_its_finish(
@@ -198,29 +147,6 @@ async def test_a_failed_step_raises_in_its_stream_and_the_next_request_works(
         assert stream.finish is not None
         model.on_call = lambda inputs: None
         assert len(await ids_of(await worker.submit(request("r")))) == 8
-
-
-async def test_when_the_thread_dies_every_stream_hears_of_it(make_engine: Any, model: Any) -> None:
-    gate = Gate(model)
-    engine = make_engine(max_sequences=2)
-    async with running(engine) as worker:
-        streams = [await worker.submit(request(f"r{index}")) for index in range(4)]
-        await gate.reached()
-        streams.append(await worker.submit(request("order not taken")))
-
-        def broken(*args: object) -> None:
-            raise ZeroDivisionError("an invariant of ours")
-
-        engine.scheduler.commit = broken
-        gate.is_open.set()
-        for stream in streams:
-            with pytest.raises(GenerationFailed, match="an invariant of ours"):
-                await ids_of(stream)
-        await until(lambda: not worker.is_alive)
-        with pytest.raises(GenerationFailed, match="an invariant of ours"):
-            await worker.submit(request("late"))
-        await asyncio.sleep(0.01)
-        assert worker.heartbeat_age_s > 0.005
 
 
 async def test_the_heartbeat_ages_in_a_step_that_hangs_and_never_while_idle(

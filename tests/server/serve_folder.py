@@ -2,7 +2,7 @@
 
     python serve_folder.py FOLDER DRAIN_TIMEOUT_S [STEPS_UNTIL_DEATH]
 
-Prints its URL when it listens.
+Prints its URL when it listens. An engine that fails a second time is not started again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from minimsg.config import EngineConfig, ServerConfig
 from minimsg.engine.engine import Engine
+from minimsg.engine.restarts import Restarts
 from minimsg.engine.types import Output
 from minimsg.engine.worker import EngineWorker
 from minimsg.loading import load_engine
@@ -26,21 +27,21 @@ def main(folder: Path, drain_timeout_s: float, steps_until_death: int | None) ->
     engine = load_engine(folder, EngineConfig(dtype="float32", num_pages=1_024, threads=1))
     if steps_until_death is not None:
         die_after(steps_until_death, engine)
-    worker = EngineWorker(engine, max_queue=64)
+    worker = EngineWorker(engine, max_queue=64, restarts=Restarts(max_failures=2))
     config = ServerConfig(port=0, drain_timeout_s=drain_timeout_s)
     app = make_app(ChatModel.open(folder, "scripted"), worker, config)
     return asyncio.run(serve(app, config, partial(print, flush=True)))
 
 
 def die_after(num_steps: int, engine: Engine) -> None:
-    """Let the engine's thread, not only a request, end after `num_steps`."""
+    """Let every step after `num_steps` be the end of the engine, not only of a request."""
     step, left = engine.step, num_steps
 
     def dying() -> list[Output]:
         nonlocal left
         left -= 1
         if left < 0:
-            raise MemoryError("no thread survives this")
+            raise MemoryError("no engine survives this")
         return step()
 
     engine.step = dying  # type: ignore[method-assign]

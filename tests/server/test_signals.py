@@ -48,6 +48,15 @@ class Separate:
                     return
             await asyncio.sleep(0.01)
 
+    async def statuses(self) -> list[int]:
+        """Those of two probes, and then of a request."""
+        answers = [
+            await self.session.get(self.url + "/health"),
+            await self.session.get(self.url + "/health/live"),
+            await self.session.post(self.url + "/v1/messages", json=ask(PLAIN)),
+        ]
+        return [answer.status for answer in answers]
+
     async def exit_code(self) -> int:
         async with asyncio.timeout(ENOUGH_S):
             return await self.process.wait()
@@ -143,14 +152,13 @@ async def test_a_killed_server_leaves_no_process_behind(launch: Launch) -> None:
     await eventually(lambda: not any(child.is_running() for child in children))
 
 
-async def test_the_death_of_the_engine_is_told_to_clients_and_is_exit_code_70(
-    launch: Launch,
-) -> None:
+async def test_an_engine_that_fails_again_and_again_is_exit_code_70(launch: Launch) -> None:
     server = await launch(ENOUGH_S, 50)
     last = (await server.stream(max_tokens=4_000))[-1]
     assert (last["type"], last["error"]["type"]) == ("error", "api_error")
-    probes = [server.session.get(server.url + path) for path in ("/health", "/health/live")]
-    late = server.session.post(server.url + "/v1/messages", json=ask(PLAIN))
-    answers = await asyncio.gather(*probes, late)
-    assert [answer.status for answer in answers] == [503, 503, 500]
+    assert await server.statuses() == [503, 503, 529]
+    async with asyncio.timeout(ENOUGH_S):
+        while (await server.statuses())[0] != 200:  # the post then fails with the engine
+            pass
+    assert await server.statuses() == [503, 503, 500]
     assert await server.exit_code() == 70
