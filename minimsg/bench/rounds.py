@@ -44,9 +44,6 @@ class Side(Protocol):
     def prefilling(self, prompts: list[Prompt]) -> Figures:
         """Prompt tokens per second up to the first new token, of one prompt after the other."""
 
-    def agreement(self, prompts: list[Prompt], replies: list[list[int]]) -> Agreement:
-        """How many tokens of greedy replies are this side's choice as well."""
-
 
 @dataclass(frozen=True)
 class Round:

@@ -43,7 +43,7 @@ class Sampler:
         if not sequences:
             return []
         if self._one_by_one and len(sequences) > 1:
-            rows = zip(logits.split(1), sequences, strict=True)
+            rows = zip(logits[:, None], sequences, strict=True)
             # a copy is aligned as every fresh tensor is; a view of a row may be not
             return [self.sample(row.clone(), [sequence])[0] for row, sequence in rows]
         normalizers = torch.logsumexp(logits, dim=-1)
