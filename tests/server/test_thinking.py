@@ -360,8 +360,9 @@ async def prompt_tokens(running: Running, body: Json) -> int:
     counting = {key: value for key, value in body.items() if key in wanted}
     counted, _ = await running.post(counting, "/v1/messages/count_tokens")
     usage: Any = message["usage"]
-    assert counted["input_tokens"] == usage["input_tokens"]
-    tokens: int = usage["input_tokens"]
+    parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    tokens = sum(usage[part] for part in parts)
+    assert counted["input_tokens"] == tokens
     return tokens
 
 
