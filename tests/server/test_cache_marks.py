@@ -27,6 +27,7 @@ from .running import Json, Running, ask
 
 WINDOW: Final = 65_536
 MARK: Final[Json] = {"type": "ephemeral"}
+AUTOMATIC: Final[Json] = {"cache_control": MARK}
 LONG: Final[Json] = {"type": "ephemeral", "ttl": "1h"}
 DEFERRED: Final[Json] = {
     "name": "nobody_named_it",
@@ -145,6 +146,29 @@ def watched(running: Running, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(running.server.worker, "submit", noted)
     return submitted
+
+
+async def test_what_a_turn_has_written_the_next_one_reads(scripted: Running) -> None:
+    question: Json = {"type": "text", "text": "What do you say, friend?"}
+    first = await usage_of(scripted, [{"role": "user", "content": [{**question, **AUTOMATIC}]}])
+    written = 1 + len("user\nWhat do you say, friend")
+    assert first == (0, written, len("?") + 2 + len("\n") + len("assistant\n"))
+    answer: Json = {"role": "assistant", "content": "Hello, I am the first tape."}
+    turns = [{"role": "user", "content": question["text"]}, answer]
+    again = await usage_of(scripted, [*turns, {"role": "user", "content": "I see."}], **AUTOMATIC)
+    more = len("?") + 2 + len("\nassistant\n") + len(str(answer["content"]))
+    assert again == (written, more + 2 + len("\nuser\nI see"), first[2])
+
+
+async def usage_of(
+    running: Running, messages: list[JsonValue], **fields: JsonValue
+) -> tuple[int, int, int]:
+    """Tokens that a request read from the cache, wrote to it, and neither."""
+    body = {"model": "scripted", "max_tokens": 1, "messages": messages, **fields}
+    usage: Any = (await running.post(body))[0]["usage"]
+    parts = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens")
+    read, written, others = (usage[part] for part in parts)
+    return read, written, others
 
 
 async def test_a_prompt_is_read_ahead_with_max_tokens_zero(scripted: Running) -> None:
