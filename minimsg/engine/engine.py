@@ -92,16 +92,18 @@ class Engine:
     def reset(self) -> None:
         """Forget every request and everything cached; the weights stay as they are."""
         config = self.config
-        self.pool = PagePool(self.num_pages)
-        index = PrefixIndex(self.pool, config.page_size)
+        pool = PagePool(self.num_pages)
+        index = PrefixIndex(pool, config.page_size)
         entries = Entries(index, int(self.num_pages * config.pin_budget))
-        self.cache = PromptCache(self.pool, index, entries, is_on=not config.no_prefix_cache)
-        self.scheduler = Scheduler(
-            self.cache,
+        cache = PromptCache(pool, index, entries, is_on=not config.no_prefix_cache)
+        scheduler = Scheduler(
+            cache,
             max_context=self.max_context,
             max_step_tokens=config.max_step_tokens,
             max_sequences=config.max_sequences,
         )
+        with self._lock:
+            self.pool, self.cache, self.scheduler = pool, cache, scheduler
 
     def step(self) -> list[Output]:
         """Compute one batch and say what came of it. A failure ends only whose it is."""

@@ -46,7 +46,6 @@ class PromptCache:
         chain = self.index.chain(request.tenant, sequence.ids, request.images)
         self._chains[sequence] = chain
         sequence.since = self.entries.clock()
-        self.num_queried += len(sequence.ids)
         self.share(sequence)
         assert sequence.counts is not None
         return sequence.counts
@@ -86,6 +85,8 @@ class PromptCache:
     def publish(self, sequence: Sequence) -> None:
         """Let others use the pages that a sequence has filled, or use theirs if they came first."""
         chain = self._chains[sequence]
+        if not sequence.is_started:
+            self._start(sequence)
         sequence.num_reached = max(sequence.num_reached, sequence.num_computed)
         while self.is_on and sequence.num_published < sequence.num_computed // self.page_size:
             place = sequence.num_published
@@ -114,8 +115,7 @@ class PromptCache:
         self.index.release(sequence.page_table)
         sequence.page_table = []
         sequence.num_computed = sequence.num_published = 0
-        if not sequence.is_started and sequence.counts is not None:
-            self.num_hits -= sequence.counts.reused
+        if not sequence.is_started:
             sequence.counts, sequence.num_reached = None, 0
 
     def next_pages(self, sequence: Sequence, count: int) -> list[bytes]:
@@ -149,6 +149,13 @@ class PromptCache:
         num_matched = len(self.index.match(chain, 0, chain.num_full))
         return split_counts(marks, self.entries.find(chain, num_matched, marks))
 
+    def _start(self, sequence: Sequence) -> None:
+        """A first step of it is computed: what it was said to find stands."""
+        assert sequence.counts is not None
+        sequence.is_started = True
+        self.num_queried += len(sequence.request.prompt_ids)
+        self.num_hits += sequence.counts.reused
+
     def _evict(self) -> bool:
         node = self.index.evict()
         if node is not None:
@@ -168,7 +175,7 @@ class PromptCache:
             assert sequence.counts is not None  # counted first
             reused = sequence.counts.reused + num_reused
             sequence.counts = replace(sequence.counts, reused=reused)
-            self.num_hits += num_reused
+            self.num_hits += num_reused if sequence.is_started else 0
         sequence.num_reached = max(sequence.num_reached, sequence.num_computed)
 
 

@@ -237,7 +237,7 @@ class Scheduler:
 
     def _computed(self, sequence: Sequence, context_len: int) -> None:
         """The first `context_len` ids of a sequence are in its pages."""
-        sequence.num_computed, sequence.is_started = context_len, True
+        sequence.num_computed = context_len
         self.cache.publish(sequence)
         if sequence.num_pending or sequence.num_generated:
             return
