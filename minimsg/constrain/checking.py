@@ -15,8 +15,9 @@ from dataclasses import replace
 from minimsg.constrain import lark
 from minimsg.constrain.calls import Body
 from minimsg.constrain.compiler import Compiler
+from minimsg.constrain.recursion import Unsatisfiable
 from minimsg.constrain.refusal import refusal
-from minimsg.constrain.risk import is_risky, problem_in_time
+from minimsg.constrain.risk import TOO_LONG, has_long_bounds, is_risky, problem_in_time
 from minimsg.constrain.schema import Spacing, Terms, made_ready
 from minimsg.constrain.xml_values import Unwritable
 from minimsg.errors import InvalidRequest
@@ -66,9 +67,15 @@ class SchemaCheck:
         path: str | None,
         terms: Terms,
     ) -> JsonObject | None:
+        if path is not None and has_long_bounds(schema):
+            raise refusal(path, schema, "too long: strings that have bounds")
         problem = ""
         for is_closed in (True, False):
-            ready = made_ready(schema, replace(terms, is_closed=is_closed))
+            try:
+                ready = made_ready(schema, replace(terms, is_closed=is_closed))
+            except Unsatisfiable as error:
+                problem = str(error)
+                continue
             problem = await self._problem(lark.grammar(rules(ready)), is_risky(schema))
             if not problem:
                 return ready
@@ -81,14 +88,13 @@ class SchemaCheck:
         known = self._compiler.verdict(text)
         if known is not None:
             return known
-        if risky and (problem := await self._problem_elsewhere(text)):
-            self._compiler.refuse(text, problem)
-            return problem
+        if risky:
+            try:
+                problem = await problem_in_time(text)
+            except TimeoutError:  # which says as much of the machine: not to be remembered
+                return TOO_LONG
+            if problem:
+                self._compiler.refuse(text, problem)
+                return problem
         loop = get_running_loop()
         return await loop.run_in_executor(self._threads, self._compiler.problem, text)
-
-    async def _problem_elsewhere(self, text: str) -> str:
-        try:
-            return await problem_in_time(text)
-        except TimeoutError:
-            return "compiling it took too long"

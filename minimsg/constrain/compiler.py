@@ -17,8 +17,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from minimsg.constrain.matcher import Matcher
+from minimsg.constrain.trial import dead_end
 from minimsg.constrain.vocabulary import Vocabulary
-from minimsg.errors import InternalError, InvalidRequest
+from minimsg.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLParserLimits
@@ -29,7 +30,7 @@ FIXED_BYTES, BYTES_PER_CHARACTER = 50_000, 25
 TOO_COMPLEX: Final = "Schema is too complex for compilation."  # the hosted API's words
 TOO_LARGE: Final = re.compile(r"too (large|complex|many|big|long)|limit exceeded|fuel")
 MAX_CHARACTERS: Final = 1 << 19  # of one grammar: seconds of work, beside the event loop
-MAX_LEXER_STATES: Final = 25_000  # of 1-2 KB each, in the grammar of one reply
+MAX_LEXER_STATES: Final = 100_000  # of 450 bytes each, in the grammar of one reply
 MAX_GRAMMAR_SYMBOLS: Final = 200_000
 
 
@@ -65,10 +66,10 @@ class Compiler:
         """Remember that `text` cannot be taken."""
         self._keep(text, Verdict(problem))
 
-    def matcher(self, texts: Sequence[str]) -> Matcher:
-        """The start of a reply in all of these grammars.
+    def matcher(self, texts: Sequence[str], *, is_strict: bool = True) -> Matcher:
+        """The start of a reply in all of these grammars (`matcher.py`).
 
-        Raises InvalidRequest if together they are too large, whatever each part is.
+        Raises InvalidRequest if one is not taken: the schemas in it may be too large together.
         """
         parts = []
         for text in texts:
@@ -76,10 +77,11 @@ class Compiler:
             if verdict.compiled is None and is_too_large(verdict.problem):
                 raise InvalidRequest("", TOO_COMPLEX)
             if verdict.compiled is None:
-                raise InternalError(f"a grammar is not taken: {verdict.problem:.200}")
+                why = f"the schemas cannot be enforced together: {verdict.problem:.200}"
+                raise InvalidRequest("", why)
             with self._lock:
                 parts.append(verdict.compiled.deep_copy())
-        return Matcher(parts)
+        return Matcher(parts, is_strict=is_strict)
 
     def _verdict(self, text: str) -> Verdict:
         verdict = self._find(text)
@@ -104,6 +106,8 @@ class Compiler:
         compiled = LLMatcher(tokens, text, limits=limits(), log_level=0)
         if compiled.is_error():
             return Verdict(said(compiled.get_error()))
+        if problem := dead_end(compiled.deep_copy(), self._vocabulary):
+            return Verdict(said(problem))
         return Verdict("", compiled, FIXED_BYTES + BYTES_PER_CHARACTER * len(text))
 
     def _keep(self, text: str, verdict: Verdict) -> None:

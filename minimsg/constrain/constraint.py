@@ -26,6 +26,11 @@ class Constraint:
     thinking_budget: int | None = None  # ids
     max_tokens: int | None = None  # as the client said
 
+    @property
+    def is_strict(self) -> bool:
+        """Whether the client counts on a schema."""
+        return bool(self.strict) or (self.schema is not None and not self.must_call)
+
 
 def constraint_of(
     request: PromptRequest, callable: Collection[str], thinking_budget: int | None

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -26,6 +27,7 @@ from minimsg.constrain.constraint import Constraint
 from minimsg.constrain.hooks import GrammarHook, Restarting, Together
 from minimsg.constrain.lazy import LazyGrammarHook
 from minimsg.constrain.loops import Circles, patience
+from minimsg.constrain.matcher import Matcher
 from minimsg.constrain.reading import Reading
 from minimsg.constrain.replies import ReplyForm, held_grammars, reply_grammars
 from minimsg.constrain.vocabulary import Vocabulary
@@ -86,7 +88,9 @@ class Grammars:
             async with asyncio.timeout(DEADLINE_S):
                 hooks += await self._grammar_hooks(constraint, tools, thinking, reading)
         except TimeoutError:
-            raise InvalidRequest("", TOO_COMPLEX) from None
+            if constraint.is_strict:
+                raise InvalidRequest("", TOO_COMPLEX) from None
+            hooks += await self._grammar_hooks(constraint, _open(tools), thinking, reading)
         return Together(hooks) if len(hooks) > 1 else next(iter(hooks), None)
 
     async def _grammar_hooks(
@@ -124,13 +128,24 @@ class Grammars:
             name: await self._input_schema(name, constraint, tools, is_held=False) for name in names
         }
         reply = ReplyForm(schemas, value, constraint.is_one_call, thinking)
-        texts = reply_grammars(reply, self._form, self._vocabulary)
-        matcher = await self._beside(partial(self._compiler.matcher, texts))
+        matcher = await self._beside(partial(self._matcher, reply, constraint))
         is_json = self._form is None or self._form.body.is_json
         circles = None
         if is_json and thinking is None and constraint.max_tokens:
             circles = Circles(self._vocabulary, patience(constraint.max_tokens))
         return GrammarHook(matcher, self._vocabulary, circles)
+
+    def _matcher(self, reply: ReplyForm, constraint: Constraint) -> Matcher:
+        """The grammars of a reply; where they are too much together, of what was promised."""
+        strict = {name: schema if name in constraint.strict else None
+            for name, schema in reply.tools.items()}  # fmt: skip
+        is_strict = constraint.is_strict
+        texts = reply_grammars(reply, self._form, self._vocabulary)
+        try:
+            return self._compiler.matcher(texts, is_strict=is_strict)
+        except InvalidRequest:
+            texts = reply_grammars(replace(reply, tools=strict), self._form, self._vocabulary)
+            return self._compiler.matcher(texts, is_strict=is_strict)
 
     async def _calls(
         self, constraint: Constraint, tools: Tools, reading: Callable[[], Reading]
@@ -169,3 +184,8 @@ class Grammars:
     async def _beside(self, work: Callable[[], T]) -> T:
         """`work()`, not on the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _open(tools: Tools) -> Tools:
+    """`tools`, each of which takes any object."""
+    return {name: replace(tool, input_schema={"type": "object"}) for name, tool in tools.items()}

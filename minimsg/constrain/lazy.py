@@ -49,8 +49,15 @@ class LazyGrammarHook:
     def mask(self) -> BitMask | None:
         if self._held is None:
             return None
-        mask, call = self._held.mask(), self._reading.calls[-1]
-        return mask if call.name in self._strict else mask | self._vocabulary.ends
+        is_strict = self._reading.calls[-1].name in self._strict
+        try:
+            mask = self._held.mask()
+        except GenerationFailed:
+            if is_strict:
+                raise
+            self._held = None
+            return None
+        return mask if is_strict else mask | self._vocabulary.ends
 
     def forced(self) -> int | None:
         is_over = self._is_one_call and any(not call.is_open for call in self._reading.calls)

@@ -20,6 +20,10 @@ LEVELS: Final = 8
 DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 
 
+class Unsatisfiable(ValueError):
+    """A schema that nothing can be like."""
+
+
 def recursive_references(schema: JsonObject) -> list[str]:
     """All references in `schema` that lead back to themselves, in their order."""
     leads: dict[str, set[str]] = {}
@@ -30,7 +34,7 @@ def recursive_references(schema: JsonObject) -> list[str]:
 
 
 def unrolled(schema: JsonObject) -> JsonObject:
-    """`schema` without recursion, and no wider."""
+    """`schema` without recursion, and no wider. Raises Unsatisfiable if it has no end then."""
     recursive = recursive_references(schema)
     if not recursive:
         return schema
@@ -45,7 +49,8 @@ def unrolled(schema: JsonObject) -> JsonObject:
             defined[name] = part
         here = above
     whole = _leading(schema, here)
-    assert isinstance(whole, dict)
+    if not isinstance(whole, dict):
+        raise Unsatisfiable("Unsatisfiable schema: it needs itself inside itself without end")
     mine = whole.get("$defs")
     possible = {name: part for name, part in defined.items() if not is_impossible(part)}
     return {**whole, "$defs": {**(mine if isinstance(mine, dict) else {}), **possible}}

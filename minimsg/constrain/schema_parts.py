@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Final
+from urllib.parse import unquote
 
 from pydantic import JsonValue
 
@@ -33,8 +34,10 @@ def parts_of(schema: JsonValue) -> Iterator[tuple[str, JsonValue]]:
 
 def at(reference: str, root: JsonObject) -> JsonValue:
     """The schema at a local `reference`, such as `#/$defs/Name`; None if there is none."""
+    if reference != "#" and not reference.startswith("#/"):
+        return None
     found: JsonValue = root
-    for step in reference.removeprefix("#").split("/")[1:]:
+    for step in unquote(reference).split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         found = found.get(name) if isinstance(found, dict) else None
     return found

@@ -91,7 +91,10 @@ def _check(schema: JsonObject) -> None:
         raise Unwritable(f"{', '.join(sorted(unknown))} at the top level of a tool's schema")
     if "properties" not in schema and isinstance(schema.get("additionalProperties"), dict):
         raise Unwritable("additionalProperties with a schema")
+    listed = schema.get("properties")
     for key in _required(schema):
+        if not isinstance(listed, dict) or key not in listed:
+            raise Unwritable(f"a required property that is not listed, {key!r:.80}")
         if not _is_writable(key):
             raise Unwritable(f"a property called {key!r:.80}")
 

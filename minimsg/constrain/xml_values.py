@@ -115,9 +115,7 @@ class ValueWriter:
         kinds = part.get("type", list(KINDS))
         kinds = kinds if isinstance(kinds, list) else [kinds]
         if said <= {"enum", "const"} and said:
-            values = part.get("enum", [part.get("const")])
-            assert isinstance(values, list)
-            yield from ({"const": value} for value in values)
+            yield from ({"const": value} for value in _values(part, frozenset(map(str, kinds))))
         elif len(said) == 1 and isinstance(choices := part.get("anyOf", part.get("oneOf")), list):
             for choice in choices:
                 yield from self._choices(choice)
@@ -180,6 +178,21 @@ def any_of_kind(schema: JsonObject, key: str) -> str:
     if "string" in parameter_kinds(schema, key):
         return lark.RAW
     return f'WS? {lark.LOOSE_VALUE} WS? "{END_OF_VALUE}"'
+
+
+def _values(part: JsonObject, kinds: Kinds) -> list[JsonValue]:
+    """What a schema of `enum` or `const`, or both, allows of these kinds."""
+    values = part.get("enum", [part.get("const")])
+    assert isinstance(values, list)
+    if "const" in part:
+        values = [value for value in values if json.dumps(value) == json.dumps(part["const"])]
+    return [value for value in values if _is_of(value, kinds)]
+
+
+def _is_of(value: JsonValue, kinds: Kinds) -> bool:
+    kind = _kind({"const": value})
+    is_whole = isinstance(value, (int, float)) and value == int(value)
+    return kind in kinds or (kind == "number" and is_whole and "integer" in kinds)
 
 
 def _kind(choice: JsonObject) -> str:
