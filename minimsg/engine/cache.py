@@ -30,7 +30,7 @@ class PagedKVCache:
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        self.page_size = page_size
+        self.num_pages, self.page_size = num_pages, page_size
         self.layers: list[Pages] = []
         for spec in specs:
             shape = (num_pages, page_size, spec.num_kv_heads, spec.head_dim)

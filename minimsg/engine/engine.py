@@ -68,10 +68,9 @@ class Engine:
         config, device = config or EngineConfig(), torch.device(device)
         specs = model.cache_specs
         plan = plan_cache(config, specs, model_context=max_context, dtype=dtype, device=device)
-        scratch_page = plan.num_pages  # one more than there are, for padding
         cache = PagedKVCache(
             specs,
-            num_pages=plan.num_pages + config.deterministic,
+            num_pages=plan.num_pages + config.deterministic,  # one more, for padding
             page_size=config.page_size,
             dtype=dtype,
             device=device,
@@ -79,11 +78,7 @@ class Engine:
         self.vocab_size = model.vocab_size
         self.num_pages, self.max_context = plan.num_pages, plan.max_context
         self.config = config
-        self.runner = (
-            TiledRunner(model, cache, device, scratch_page)
-            if config.deterministic
-            else Runner(model, cache, device)
-        )
+        self.runner = (TiledRunner if config.deterministic else Runner)(model, cache, device)
         self.sampler = Sampler(one_by_one=config.deterministic)
         self.batch: Batch | None = None  # the latest, for those who look on
         self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread

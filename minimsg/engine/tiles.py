@@ -20,29 +20,23 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from minimsg.engine.cache import PagedKVCache
 from minimsg.engine.runner import Runner
 from minimsg.engine.types import Batch
-from minimsg.models.contract import Model
 
 PADDING = 0  # any id of the vocabulary: no row reads another's
 
 
 class TiledRunner(Runner):
-    """A runner that computes one tile at a time."""
+    """A runner that computes one tile at a time.
 
-    def __init__(
-        self, model: Model, cache: PagedKVCache, device: torch.device, scratch_page: int
-    ) -> None:
-        """`scratch_page` is a page of the cache that no sequence gets; padding is stored there."""
-        super().__init__(model, cache, device)
-        self.page_size = cache.page_size
-        self.scratch_page = scratch_page
+    No sequence may get the last page of the cache: padding is stored there.
+    """
 
     def run(self, batch: Batch) -> Tensor:
         """What `Runner.run` gives."""
         torch.get_num_threads()  # makes a new thread take over what was set for the process
-        cut = partial(tiles, page_size=self.page_size, scratch_page=self.scratch_page)
+        cache = self.cache
+        cut = partial(tiles, page_size=cache.page_size, scratch_page=cache.num_pages - 1)
         parts = [tile for part in batch.split() for tile in cut(part)] or [batch]
         return torch.cat([super(TiledRunner, self).run(part) for part in parts])
 
