@@ -21,7 +21,8 @@ from pydantic import JsonValue
 from minimsg.constrain import lark
 from minimsg.constrain.reading import Call
 from minimsg.constrain.xml_values import Unwritable, ValueWriter, any_of_kind
-from minimsg.parsing.qwen_xml import FUNCTION, PARAMETER
+from minimsg.parsing.qwen_xml import FUNCTION
+from minimsg.parsing.xml_value import PARAMETER
 from minimsg.protocol.wire import JsonObject
 
 MAX_KEY_CHARS: Final = 256  # what the parser reads

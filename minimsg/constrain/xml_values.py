@@ -17,8 +17,8 @@ from pydantic import JsonValue
 
 from minimsg.constrain import lark
 from minimsg.constrain.schema_parts import at, references
-from minimsg.parsing.qwen_xml import END_OF_VALUE
 from minimsg.parsing.schema_kinds import Kinds, as_json, parameter_kinds
+from minimsg.parsing.xml_value import END_OF_VALUE
 from minimsg.protocol.wire import JsonObject
 
 END: Final = lark.literal(f"\n{END_OF_VALUE}")

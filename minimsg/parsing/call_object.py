@@ -155,13 +155,17 @@ class CallObject:
         is_string = text.startswith('"')
         if self._key in NAME_KEYS and self._name is None and is_string:
             name = json.loads(text).strip(WHITE_SPACE)
-            if name not in self._tools:
+            if not self._may_call(name):
                 return False
             self._name = name
             self._start()
         elif self._key in INPUT_KEYS and self._input is None:
             self._set_input(_input_of(json.loads(text) if is_string else ""))
         return True
+
+    def _may_call(self, name: str) -> bool:
+        """Whether it names a tool; one that is held, in a way that a grammar has."""
+        return name in self._tools and not (self._depth > 1 and self._tools[name].is_held)
 
     def _set_input(self, input: ToolInput) -> None:
         self._input = input

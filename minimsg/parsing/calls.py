@@ -23,6 +23,7 @@ class CallableTool:
 
     input_schema: Mapping[str, JsonValue] = field(default_factory=dict)
     is_eager: bool = False  # `eager_input_streaming`: raw fragments, not whole parameters
+    is_held: bool = False  # to its schema, by a grammar that has it written in one way
 
 
 Tools = Mapping[str, CallableTool]

@@ -2,7 +2,8 @@
 
 Written after the tag only (`llama_json.py`). Values are Python's and read as JSON
 (`json_text.py` knows both ways to write them), so that the input streams as any other.
-Knows one call; what follows its closing bracket is text.
+Knows one call; what follows its closing bracket is text. No grammar has calls of this form, so
+that of a tool whose calls are held to its schema it is none.
 Source: Llama 3.1 prompt format, "Built-in Python based tool calling".
 """
 
@@ -55,7 +56,7 @@ class PythonCall:
             is_name = character.isalnum() or character in IN_NAMES
             can_go_on = is_name and len(name) <= LIMITS.name_chars + len(CALL)
             return Outcome.MAYBE if can_go_on else Outcome.DONE
-        if name not in self._tools:
+        if name not in self._tools or self._tools[name].is_held:
             return Outcome.DONE
         self._segments.append(ToolCallStart(name))
         self._input = ToolInput(is_eager=self._tools[name].is_eager)

@@ -9,7 +9,7 @@
     </tool_call>
 
 Values are text between two line breaks; the tool's schema says what they are
-(`schema_kinds.py`). These models forget the outer tag, so that `<function=` begins a call
+(`xml_value.py`). These models forget the outer tag, so that `<function=` begins a call
 as well, and they write JSON between the tags, as their elders do (`json_calls.py`). Where
 a call breaks after its name, it is closed with the parameters that are whole; the rest, up
 to the next tag, is dropped.
@@ -26,16 +26,15 @@ from minimsg.limits import LIMITS
 from minimsg.parsing import hermes
 from minimsg.parsing.calls import CallableTool, CallReader, Format, Outcome, Tools
 from minimsg.parsing.either import EitherCall
-from minimsg.parsing.hold import WHITE_SPACE, held_length
+from minimsg.parsing.hold import WHITE_SPACE
 from minimsg.parsing.json_calls import JsonCalls
-from minimsg.parsing.schema_kinds import STRING, Kinds, as_json, parameter_kinds
+from minimsg.parsing.schema_kinds import parameter_kinds
 from minimsg.parsing.segments import Segment, ToolCallEnd, ToolCallInput, ToolCallStart
+from minimsg.parsing.xml_value import END_OF_FUNCTION, END_OF_VALUE, PARAMETER, Value
 
 FUNCTION: Final = "<function="
-PARAMETER: Final = "<parameter="
 AROUND_NAME: Final = WHITE_SPACE + "\"'"
-END_OF_VALUE: Final = "</parameter>"
-ENDS: Final = ("</function>", hermes.CLOSING)
+ENDS: Final = (END_OF_FUNCTION, hermes.CLOSING)
 
 
 class XmlCall:
@@ -50,6 +49,7 @@ class XmlCall:
         self._read = ""  # of a tag or a name that has begun
         self._value: Value | None = None
         self._is_begun = False  # some of the input is out
+        self._missing: set[str] = set()  # parameters that the tool has and were not given
 
     def push(self, character: str) -> Outcome:
         return self._step(character)
@@ -81,6 +81,8 @@ class XmlCall:
         if name not in self._tools:
             return Outcome.DONE
         self._tool = self._tools[name]
+        properties = self._tool.input_schema.get("properties")
+        self._missing = set(properties) if isinstance(properties, dict) else set()
         self._segments.append(ToolCallStart(name))
         self._is_open = True
         self._read, self._step = "", self._between
@@ -100,19 +102,34 @@ class XmlCall:
     def _in_key(self, character: str) -> Outcome:
         if character != ">":
             return Outcome.CALL if self._reads_name(character) else self._break()
-        name = self._read.strip(AROUND_NAME)
-        head = f"{', ' if self._is_begun else '{'}{json.dumps(name, ensure_ascii=False)}: "
-        self._value = Value(head, parameter_kinds(self._tool.input_schema, name))
-        self._read, self._step = "", self._in_value
+        self._start_value(self._read.strip(AROUND_NAME))
         return Outcome.CALL
+
+    def _start_value(self, name: str) -> None:
+        self._missing.discard(name)
+        head = f"{', ' if self._is_begun else '{'}{json.dumps(name, ensure_ascii=False)}: "
+        others = None if self._tool.is_held else self._missing
+        self._value = Value(head, parameter_kinds(self._tool.input_schema, name), others)
+        self._read, self._step = "", self._in_value
 
     def _in_value(self, character: str) -> Outcome:
         assert self._value is not None
         self._value.push(character)
-        if self._value.is_complete:
+        if end := self._value.end:
             self._say(self._value.finish())
-            self._value, self._step = None, self._between
+            self._value = None
+            self._at_end_of_value(end)
         return Outcome.CALL
+
+    def _at_end_of_value(self, end: str) -> None:
+        """Go on behind the tag that ended a value."""
+        if end == END_OF_VALUE:
+            self._step = self._between
+        elif end.startswith(PARAMETER):
+            self._start_value(end[len(PARAMETER) : -1])
+        else:
+            self._end()
+            self._step = self._after
 
     def _after(self, character: str) -> Outcome:
         return Outcome.DONE
@@ -145,54 +162,6 @@ class XmlCall:
         self._is_open, self._value = False, None
 
 
-class Value:
-    """One parameter as a member of an object; `head` is what stands before its value."""
-
-    def __init__(self, head: str, kinds: Kinds) -> None:
-        self.is_complete = False
-        self._head = head  # "" once it is out, and the quote of a string with it
-        self._kinds = kinds
-        self._is_first = True
-        self._characters: list[str] = []  # that are not out
-
-    def push(self, character: str) -> None:
-        """Take a character in; the line break that ends the tag is none of the value."""
-        if not (self._is_first and character == "\n"):
-            self._characters.append(character)
-        self._is_first = False
-        if character == ">":
-            end = "".join(self._characters[-len(END_OF_VALUE) :])
-            self.is_complete = end.endswith(END_OF_VALUE)
-
-    def stream(self) -> str:
-        """What is certain so far, if it is a string: not the rest of its quotes."""
-        text = "".join(self._characters)
-        certain = text[: len(text) - held_length(text, (END_OF_VALUE, f"\n{END_OF_VALUE}"))]
-        if self._kinds != STRING or not certain:
-            return ""
-        self._characters = [text[len(certain) :]]
-        return self._opening() + _escaped(certain)
-
-    def finish(self) -> str:
-        """What is not out of a value that is complete."""
-        text = "".join(self._characters)[: -len(END_OF_VALUE)].removesuffix("\n")
-        if not self._head:
-            return _escaped(text) + '"'
-        return self._head + as_json(text, self._kinds)
-
-    def closing(self) -> str:
-        """What ends a value that breaks off: nothing if none of it is out."""
-        return "" if self._head else '"'
-
-    def _opening(self) -> str:
-        opening, self._head = self._head and f'{self._head}"', ""
-        return opening
-
-
-def _escaped(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
 def read_call(opening: str, tools: Tools) -> CallReader:
     """The reader of what follows a tag."""
     if opening == FUNCTION:
@@ -201,9 +170,14 @@ def read_call(opening: str, tools: Tools) -> CallReader:
         lambda first: (
             XmlCall(tools, has_function=False)
             if first == FUNCTION[0]
-            else JsonCalls(tools, is_tagged=True)
+            else JsonCalls(_not_held(tools), is_tagged=True)
         )
     )
+
+
+def _not_held(tools: Tools) -> Tools:
+    """Those whose calls may be JSON as well: grammars have them in tags only."""
+    return {name: tool for name, tool in tools.items() if not tool.is_held}
 
 
 QWEN_XML: Final = Format(

@@ -31,7 +31,8 @@ from minimsg.protocol.counting import TokenCount
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest, PromptRequest
 from minimsg.protocol.rules import unheeded
-from minimsg.protocol.tools import CustomTool, NoneChoice
+from minimsg.protocol.rules.tools import client_tools
+from minimsg.protocol.tools import AnyChoice, CustomTool, NamedChoice, NoneChoice
 from minimsg.protocol.validation import Validated, parse_json, validate
 from minimsg.server.catalog import Catalog
 from minimsg.server.past_prompts import Asking
@@ -81,6 +82,7 @@ class Prepared:
     stream: bool
     stop_sequences: list[str]
     tools: dict[str, CallableTool]  # what the model may call
+    forbidden: dict[str, CallableTool]  # what it was told of and may not call
     constraint: Constraint  # what the form of the reply must be
     thinking: ThinkingPlan
     tags: ThinkingTags | None  # None: the model does not think
@@ -112,7 +114,8 @@ def prepare_message(
     max_tokens = _given(request.max_tokens, settings.default_max_tokens)
     form = _thinking_form(served.chat)
     plan = plan_thinking(request, form, max_tokens, is_open=prompt.is_thinking)
-    tools = _callable_tools(request)
+    told = _told_tools(request)
+    tools = {} if isinstance(request.tool_choice, NoneChoice) else told
     replay = None if prompt.continues else prompt.replay
     return Prepared(
         prompt_ids=prompt.ids,
@@ -121,6 +124,7 @@ def prepare_message(
         stream=request.stream,
         stop_sequences=request.stop_sequences,
         tools=tools,
+        forbidden={} if tools else told,
         constraint=constraint_of(request, tools, plan.budget_tokens),
         thinking=plan,
         tags=_tags(prompt, served.chat),
@@ -194,14 +198,18 @@ def _asking(request: MessagesRequest, prompt: Prompt, dialect: Dialect) -> Askin
     return Asking(request.diagnostics.previous_message_id, fingerprint)
 
 
-def _callable_tools(request: MessagesRequest) -> dict[str, CallableTool]:
-    """What the model was told of and may call, by name."""
-    if isinstance(request.tool_choice, NoneChoice):
-        return {}
+def _told_tools(request: MessagesRequest) -> dict[str, CallableTool]:
+    """What the model was told of, by name."""
     custom = [tool for tool in request.tools if isinstance(tool, CustomTool)]
     eager = {tool.name for tool in custom if tool.eager_input_streaming}
+    strict = {tool.name for _, tool in client_tools(request) if tool.strict}
+    is_forced = isinstance(request.tool_choice, AnyChoice | NamedChoice)
     return {
-        function.name: CallableTool(function.parameters, is_eager=function.name in eager)
+        function.name: CallableTool(
+            function.parameters,
+            is_eager=function.name in eager,
+            is_held=is_forced or function.name in strict,
+        )
         for function in toolbox_of(request).functions
     }
 

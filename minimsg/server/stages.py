@@ -14,7 +14,8 @@ from functools import partial
 
 from minimsg.engine.types import CacheCounts, GenerationRequest
 from minimsg.parsing.formats import parser_for
-from minimsg.parsing.segments import Segment, TextSegment
+from minimsg.parsing.segments import Parser, Segment, TextSegment
+from minimsg.parsing.spoken import SpokenCalls
 from minimsg.parsing.thinking import ThinkingMeter
 from minimsg.protocol.build import EventBuilder
 from minimsg.protocol.events import Event
@@ -41,7 +42,7 @@ class Stages:
         )
         self._thinks = prepared.tags is not None
         self._is_only_calls = bool(prepared.constraint.must_call)  # a cut call is no text
-        self._parser = parser_for(server.tool_format, prepared.tools, prepared.tags)
+        self._parser = _parser(server.tool_format, prepared)
         self._detokenizer = Detokenizer(
             server.chat.tokenizer, continues=prepared.continues, tags=self._parser.tags
         )
@@ -97,6 +98,12 @@ class Stages:
             self.listener.push(segment)
             events += self._builder.push(segment)
         return events
+
+
+def _parser(format: str, prepared: Prepared) -> Parser:
+    if prepared.forbidden:
+        return SpokenCalls(parser_for(format, prepared.forbidden, prepared.tags))
+    return parser_for(format, prepared.tools, prepared.tags)
 
 
 def _new_message(server: Server, generation: GenerationRequest, prepared: Prepared) -> Message:

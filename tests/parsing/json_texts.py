@@ -53,6 +53,10 @@ LLAMA_JSON: Table = {
         '<|python_tag|>rm.call(a="x")',
         text('<|python_tag|>rm.call(a="x")'),
     ),
+    "a built-in tool that is held": (
+        '<|python_tag|>held.call(note="x")',
+        text('<|python_tag|>held.call(note="x")'),
+    ),
     "a built-in tool whose argument has no name": (
         '<|python_tag|>add.call("x")',
         call("add", "{}"),

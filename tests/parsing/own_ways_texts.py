@@ -25,6 +25,14 @@ HERMES_OWN: Table = {
         '<tool_call>{{"name": "add", "arguments": {{"a": 1, "x": {}}}}}</tool_call>!',
         call("add", '{"a": 1, "x": {}}') + text("!"),
     ),
+    "braces doubled around a call that is held": (
+        '<tool_call>{{"name": "held", "arguments": {}}}</tool_call>',
+        text('<tool_call>{{"name": "held", "arguments": {}}}</tool_call>'),
+    ),
+    "a held call inside function": (
+        '<tool_call>{"function": {"name": "held", "arguments": {}}}</tool_call>',
+        text('<tool_call>{"function": {"name": "held", "arguments": {}}}</tool_call>'),
+    ),
     "args": ('<tool_call>{"name": "add", "args": {"a": 1}}</tool_call>', call("add", '{"a": 1}')),
     "input": ('<tool_call>{"name": "add", "input": {"a": 1}}</tool_call>', call("add", '{"a": 1}')),
     "function for name": (
@@ -89,6 +97,10 @@ QWEN_XML_OWN: Table = {
     "JSON between the tags": (
         '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>\nok',
         call("add", '{"a": 1}') + text("ok"),
+    ),
+    "JSON of a tool that is held": (
+        '<tool_call>\n{"name": "held"}\n</tool_call>',
+        text('<tool_call>\n{"name": "held"}\n</tool_call>'),
     ),
     "JSON of an unknown tool": (
         '<tool_call>\n{"name": "rm"}\n</tool_call>',

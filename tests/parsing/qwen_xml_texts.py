@@ -79,6 +79,56 @@ QWEN_XML: Table = {
         call("write", '{"text": "half"}'),
     ),
 }
+QWEN_XML_UNENDED: Table = {
+    "a text before a parameter": (
+        "<function=add><parameter=note>\nhalf\n<parameter=a>\n1\n</parameter></function>",
+        call("add", '{"note": "half", "a": 1}'),
+    ),
+    "a number before a parameter": (
+        "<function=add><parameter=a>1<parameter=b>2\n</function></tool_call>!",
+        call("add", '{"a": 1, "b": 2}') + text("!"),
+    ),
+    "a number before the end of the call": (
+        "<tool_call><function=add><parameter=a>1</tool_call>!",
+        call("add", '{"a": 1}') + text("!"),
+    ),
+    "a text before both ends": (
+        "<tool_call>\n<function=add>\n<parameter=note>\n<b>\n</function>\n</tool_call>\n"
+        "<tool_call>\n<function=now>\n</function>\n</tool_call>",
+        call("add", '{"note": "<b>"}') + call("now", "{}"),
+    ),
+    "a text before the end of the function, and no more": (
+        "<function=add><parameter=note>\nhalf\n</function>\n",
+        call("add", '{"note": "half"}'),
+    ),
+    "a text before the end of the call, and no more": (
+        "<function=add><parameter=note>half</tool_call>",
+        call("add", '{"note": "half"}'),
+    ),
+    "an eager text before a parameter": (
+        "<function=write><parameter=text>\n<parameter=x>\n<parameter=n>\n1\n</parameter>"
+        "</function>",
+        call("write", '{"text": "<parameter=x>", "n": 1}'),
+    ),
+    "an eager text before both ends": (
+        "<tool_call><function=write><parameter=text>half\n</function>\n</tool_call>\nok",
+        call("write", '{"text": "half"}') + text("ok"),
+    ),
+    "a parameter that was given is text": (
+        "<function=add><parameter=a>1</parameter><parameter=note>x\n<parameter=a>\n"
+        "<parameter=c>\n</parameter></function>",
+        call("add", r'{"a": 1, "note": "x\n<parameter=a>\n<parameter=c>"}'),
+    ),
+    "tags within a line are text": (
+        "<function=add><parameter=note>see <parameter=a> and </function> in it</parameter>"
+        "</function>",
+        call("add", '{"note": "see <parameter=a> and </function> in it"}'),
+    ),
+    "a held tool is read as its grammar has it": (
+        "<function=held><parameter=note>x\n<parameter=a>\n1</parameter></function>",
+        call("held", r'{"note": "x\n<parameter=a>\n1"}'),
+    ),
+}
 QWEN_XML_CUT: Table = {
     "in a string": (
         "<tool_call><function=add><parameter=a>1</parameter><parameter=note>half\n</pa",

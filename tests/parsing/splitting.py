@@ -35,6 +35,9 @@ TOOLS = {
         {"type": "object", "properties": {"text": {"type": "string"}, "n": {"type": "integer"}}},
         is_eager=True,
     ),
+    "held": CallableTool(
+        {"properties": {"note": {"type": "string"}, "a": {"type": "integer"}}}, is_held=True
+    ),
 }
 
 

@@ -13,7 +13,7 @@ from minimsg.parsing.thinking import THINK, ThinkingTags
 from .hermes_texts import HERMES, HERMES_CUT
 from .json_texts import JSON, LLAMA_CUT, LLAMA_JSON
 from .own_ways_texts import HERMES_OWN, JSON_OWN, LLAMA_OWN, QWEN_XML_OWN
-from .qwen_xml_texts import QWEN_XML, QWEN_XML_CUT
+from .qwen_xml_texts import QWEN_XML, QWEN_XML_CUT, QWEN_XML_UNENDED
 from .splitting import joined, parsed, splits
 from .thinking_texts import NO_CALLS, OPENED_THINKING, THINKING, THINKING_LLAMA, THINKING_XML
 
@@ -37,6 +37,7 @@ TABLES = [
     ("hermes", HERMES, None, False),
     ("hermes", HERMES_CUT, None, True),
     ("qwen_xml", QWEN_XML, None, False),
+    ("qwen_xml", QWEN_XML_UNENDED, None, False),
     ("qwen_xml", QWEN_XML_CUT, None, True),
     ("llama_json", LLAMA_JSON, None, False),
     ("llama_json", LLAMA_CUT, None, True),

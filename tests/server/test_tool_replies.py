@@ -175,9 +175,18 @@ async def test_without_the_tool_in_the_request_its_call_is_text(calls: Running) 
     assert (plain["content"], plain["stop_reason"]) == ([text(NOW)], "end_turn")
 
 
-async def test_tool_choice_none_makes_no_call(calls: Running) -> None:
-    plain, _ = await calls.post(asked("a pure call", tool_choice={"type": "none"}))
-    assert (plain["content"], plain["stop_reason"]) == ([text(NOW)], "end_turn")
+async def test_tool_choice_none_makes_no_call_and_shows_no_tag(client: AsyncAnthropic) -> None:
+    request = asked("text, then a call", tool_choice={"type": "none"})
+    for message in await both_ways(client, request):
+        shown = 'Let me see.\n{"name": "add", "arguments": {"a": 1, "note": "é <b>\\n"}}'
+        assert (message["content"], message["stop_reason"]) == ([text(shown)], "end_turn")
+
+
+async def test_no_half_tag_follows_a_call_that_max_tokens_cut(client: AsyncAnthropic) -> None:
+    closing = len("\n</tool_call>")
+    for length in range(len(NOW) - closing, len(NOW)):
+        for message in await both_ways(client, asked("a pure call", max_tokens=length)):
+            assert (message["content"], message["stop_reason"]) == ([call("now")], "max_tokens")
 
 
 async def test_a_stop_sequence_is_not_looked_for_in_arguments(calls: Running) -> None:
