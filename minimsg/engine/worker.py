@@ -97,6 +97,7 @@ class EngineWorker:
     def stats(self) -> EngineStats:
         """The engine's figures, from any thread."""
         pool, running = self.engine.pool, len(self.engine.scheduler.running)
+        hits = self.meter.reused_tokens  # before the queries, which it must not exceed
         pages = None
         while pages != (pages := (pool.num_free, pool.num_cached)):
             pass  # a step came between the two
@@ -109,8 +110,8 @@ class EngineWorker:
             waiting=max(0, len(self._channels) - running),
             steps=self._num_steps,
             preemptions=self._num_preemptions,
-            prefix_queries=self.meter.prompt_tokens,
-            prefix_hits=self.meter.reused_tokens,
+            prefix_queries=self.meter.prompt_tokens if self.engine.cache.is_on else 0,
+            prefix_hits=hits,
             restarts=self._num_restarts,
         )
 

@@ -28,6 +28,7 @@ from minimsg.server.count_tokens import count_tokens
 from minimsg.server.describe import describe, describe_api
 from minimsg.server.health import health, live, ready
 from minimsg.server.messages import create_message
+from minimsg.server.metrics import METRICS, Metrics, count_requests, metrics, watch_loop
 from minimsg.server.middleware import add_headers, expect, observe
 from minimsg.server.models import get_model, list_models
 from minimsg.server.origin import ALLOWED, AllowList, guard
@@ -50,6 +51,7 @@ ROUTES: Final = [
     get("/health", health),
     get("/health/live", live),
     get("/health/ready", ready),
+    get("/metrics", metrics),
 ]  # clients whose base URL already ends in /v1 leave it out
 
 EXIT_OK, EXIT_ENGINE, EXIT_INTERRUPTED = 0, 70, 130
@@ -62,10 +64,12 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
     Raises ConfigError.
     """
     app = web.Application(
-        middlewares=[observe, guard, authenticate, limit_requests],  # the first is outermost
+        # the first is outermost
+        middlewares=[count_requests, observe, guard, authenticate, limit_requests],
         client_max_size=LIMITS.body_bytes,
     )
     app[SERVER] = Server(chat, worker, config)
+    app[METRICS] = Metrics(worker)
     app[ALLOWED] = AllowList.of(config)
     app[KEYS] = open_keys(config)
     app[RATES] = app[SERVER].rates
@@ -73,6 +77,7 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
     app.on_response_prepare.append(add_headers)
     app.on_shutdown.append(_cut_replies)
     app.cleanup_ctx.append(_run_engine)
+    app.cleanup_ctx.append(watch_loop)
     return app
 
 

@@ -31,8 +31,9 @@ from minimsg.server.respond import Handler
 ENVIRONMENT: Final = "MINIMSG_API_KEYS"
 LOCAL: Final = "local"  # the tenant of a server without keys
 
-# Probes have no key, and what they learn is whether the server is up. All else is closed.
-OPEN: Final = frozenset({"/health", "/health/live", "/health/ready"})
+# Probes and scrapers have no key: they learn whether the server is up and its figures as a
+# whole, never whose they are. All else is closed.
+OPEN: Final = frozenset({"/health", "/health/live", "/health/ready", "/metrics"})
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 KEY: Final = re.compile(r"\S{1,1024}")  # a header's value loses the spaces around it

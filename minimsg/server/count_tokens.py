@@ -19,7 +19,7 @@ from minimsg.server.state import SERVER
 async def count_tokens(request: web.Request) -> web.Response:
     """Answer a `TokenCount`. Raises RequestError."""
     server = request.app[SERVER]
-    server.check_can_answer()
+    server.check_can_count()
     dialect, known = dialect_of(request), server.known(request[TENANT])
     counted = await server.pool.run(count_prompt, await read_body(request), dialect, known)
     return json_response(counted.answer, headers=ignored_header(counted.ignored))

@@ -8,8 +8,9 @@ leaves, leaves through the `finally` of `reply`, which frees the sequence.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -23,6 +24,7 @@ from minimsg.protocol.message import STOP_REASONS, StopReason
 from minimsg.server.auth import TENANT
 from minimsg.server.body import read_body
 from minimsg.server.dialect import dialect_of
+from minimsg.server.metrics import note_stop_reason
 from minimsg.server.prepare import Prepared, prepare_message
 from minimsg.server.respond import ignored_header, json_response
 from minimsg.server.stages import Stages
@@ -41,7 +43,8 @@ async def create_message(request: web.Request) -> web.StreamResponse:
     generation = await server.generation(request[REQUEST_ID], prepared, request[TENANT])
     server.rates.admit_prompt(generation.tenant, len(generation.prompt_ids))
     tokens = await server.worker.submit(generation)
-    events = reply(server, tokens, generation, prepared)
+    note = partial(note_stop_reason, request)
+    events = reply(server, tokens, generation, prepared, note)
     headers = ignored_header(prepared.ignored)
     if not dialect.is_strict:
         headers[REUSED] = str(tokens.counts.reused)
@@ -53,9 +56,15 @@ async def create_message(request: web.Request) -> web.StreamResponse:
 
 
 async def reply(
-    server: Server, tokens: TokenStream, generation: GenerationRequest, prepared: Prepared
+    server: Server,
+    tokens: TokenStream,
+    generation: GenerationRequest,
+    prepared: Prepared,
+    note: Callable[[StopReason], None] | None = None,
 ) -> AsyncGenerator[Event, None]:
     """The events of one reply; the first comes before the engine begins.
+
+    `note` is told why it stopped, before the last events.
 
     Raises Overloaded, GenerationFailed.
     """
@@ -77,6 +86,8 @@ async def reply(
     reason = _stop_reason(tokens.finish, stages.hit)
     server.remember(generation.tenant, prepared, stages.listener)
     for event in stages.finish(reason, tokens.counts):
+        if note is not None and event["type"] == "message_delta":
+            note(event["delta"]["stop_reason"])
         yield event
 
 

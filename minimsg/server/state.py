@@ -135,13 +135,20 @@ class Server:
 
         Raises NotImplementedHere, Overloaded, GenerationFailed.
         """
+        self.check_can_count()
+        self.worker.check_room()
+
+    def check_can_count(self) -> None:
+        """The same for work without the engine, which a full queue or a restart does not concern.
+
+        Raises NotImplementedHere, Overloaded.
+        """
         if self.chat.template is None:
             raise NotImplementedHere(
                 f"The model {self.chat.name} has no chat template: it cannot answer messages."
             )
         if self.is_draining:
             raise Overloaded("The server is shutting down.")
-        self.worker.check_room()
 
     async def generation(
         self, request_id: str, prepared: Prepared, tenant: str

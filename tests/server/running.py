@@ -93,6 +93,15 @@ class Running:
         return stats.used_pages == 0 and not (stats.running or stats.waiting)
 
 
+def break_engine(running: Running) -> None:
+    """Let the engine as a whole fail at its next step; set up anew, it is sound."""
+
+    def broken(*args: object) -> None:
+        raise MemoryError("a row of ours")
+
+    running.server.worker.engine.scheduler.commit = broken  # type: ignore[method-assign, assignment]
+
+
 def preparing() -> list[psutil.Process]:
     """The processes that prepare bodies for servers in this one; other children are not ours."""
     found = []

@@ -10,18 +10,9 @@ from pydantic import JsonValue
 
 from minimsg.protocol.sse import Decoder
 
-from .running import LONG, PLAIN, TAPES, Json, Running, ask, eventually
+from .running import LONG, PLAIN, TAPES, Json, Running, ask, break_engine, eventually
 
 PAUSE_S = 1.0  # the first
-
-
-def fail_at_the_next_step(running: Running) -> None:
-    """An engine that was set up anew has a sound scheduler."""
-
-    def broken(*args: object) -> None:
-        raise MemoryError("a row of ours")
-
-    running.server.worker.engine.scheduler.commit = broken  # type: ignore[method-assign, assignment]
 
 
 async def status(running: Running, path: str) -> int:
@@ -41,7 +32,8 @@ async def last_event(running: Running) -> Json:
 
 def error_of(answer: Json) -> JsonValue:
     assert answer["type"] == "error"
-    assert isinstance(error := answer["error"], dict)
+    error = answer["error"]
+    assert isinstance(error, dict)
     return error["type"]
 
 
@@ -52,7 +44,7 @@ async def test_every_open_reply_ends_in_an_error_and_the_server_comes_back(
     streams = [asyncio.create_task(last_event(scripted)) for _ in range(3)]
     plain = [asyncio.create_task(scripted.post(ask(LONG), status=500)) for _ in range(2)]
     await eventually(lambda: worker.stats().running == 5)
-    fail_at_the_next_step(scripted)
+    break_engine(scripted)
     for event in await asyncio.gather(*streams):
         assert error_of(event) == "api_error"
     failed = time.monotonic()
@@ -89,7 +81,7 @@ async def test_clients_in_a_closed_loop_lose_what_was_open_and_nothing_else(
                 await asyncio.sleep(float(response.headers.get("retry-after", 0)))
         return seen
 
-    fail_at_the_next_step(scripted)
+    break_engine(scripted)
     seen = await asyncio.gather(*(ask_until_answered(number) for number in range(8)))
     assert all(set(statuses) <= {200, 500, 529} for statuses in seen)
     assert all(statuses.count(500) <= 1 for statuses in seen)
@@ -100,7 +92,7 @@ async def test_clients_in_a_closed_loop_lose_what_was_open_and_nothing_else(
 async def test_a_client_that_leaves_in_the_pause_leaves_nothing_behind(scripted: Running) -> None:
     stream = asyncio.create_task(last_event(scripted))
     await eventually(lambda: scripted.server.worker.stats().running == 1)
-    fail_at_the_next_step(scripted)
+    break_engine(scripted)
     await eventually(lambda: not scripted.server.worker.is_alive)
     stream.cancel()
     await eventually(lambda: scripted.server.is_ready)
