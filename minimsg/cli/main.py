@@ -25,6 +25,7 @@ VERBS = {
     "ls": "minimsg.cli.ls",
     "show": "minimsg.cli.show",
     "doctor": "minimsg.cli.doctor",
+    "top": "minimsg.cli.top",
     "bench": "minimsg.cli.bench",
 }
 
