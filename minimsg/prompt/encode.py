@@ -38,7 +38,7 @@ class Stretch:
     begin: int  # its place in the text of all pieces
     text: str  # with white space that the control tokens swallow,
     lost: int  # so much of it at the start
-    encoded: Encoded
+    encoded: Encoded | None  # None: nothing is left of it
     num_before: int  # ids in front of it
 
 
@@ -61,10 +61,10 @@ def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer, prefix: str = "
     for place, (begin, text, lost, piece) in enumerate(placed):
         if piece.is_control:
             ids.append(tokenizer.control[piece.text])
-        else:
-            encoded = tokenizer.encoded(piece.text, at_start=place == 0)
-            stretches.append(Stretch(begin, text, lost, encoded, len(ids)))
-            ids += encoded.ids
+            continue
+        encoded = tokenizer.encoded(piece.text, at_start=place == 0) if piece.text else None
+        stretches.append(Stretch(begin, text, lost, encoded, len(ids)))
+        ids += encoded.ids if encoded else []
     return EncodedPieces(ids, stretches)
 
 
@@ -88,7 +88,9 @@ def fixed_lengths(
         stop = min(end - stretch.begin, len(stretch.text))
         cut = last_cut(stretch.text, max(looked_at - 1, 0), stop, tokenizer.cuts_before) or cut
         looked_at = stop
-        inside = stretch.encoded.num_before(cut - stretch.lost) if cut else 0
+        inside = 0
+        if cut and stretch.encoded is not None:
+            inside = stretch.encoded.num_before(cut - stretch.lost)
         lengths.append(stretch.num_before + inside)
     return lengths
 

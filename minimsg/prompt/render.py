@@ -50,7 +50,7 @@ class Prompt:
     applied_edits: list[AppliedEdit] = field(default_factory=list)
     original_input_tokens: int | None = None  # before edits, if the request asks for any
     reading: Reading | None = None  # what the ids are of,
-    stretches: list[Stretch] = field(default_factory=list)  # and where they stand in its text
+    stretches: list[Stretch] = field(default_factory=list, compare=False)  # and their places in it
     is_thinking: bool = False  # it ends with thinking that the template has opened
     replay: Replay | None = None  # what was put back, if anything is remembered at all
 
