@@ -19,6 +19,7 @@ class Constraint:
     """Beside the tools that the model may call, which are where their parser finds them."""
 
     must_call: list[str] = field(default_factory=list)  # one of these; empty: as it likes
+    forbids_calls: bool = False  # of tools that the model was told of
     is_one_call: bool = False  # at most; with `must_call`, exactly
     strict: dict[str, str] = field(default_factory=dict)  # a tool's name -> its schema's JSON path
     schema: JsonObject | None = None  # of a reply that is one JSON value
@@ -43,6 +44,7 @@ def constraint_of(
     format, format_path = _format(request)
     return Constraint(
         must_call=_must_call(choice, callable),
+        forbids_calls=isinstance(choice, NoneChoice),
         is_one_call=_is_one_call(choice),
         strict=_strict(request),
         schema=format.schema_ if format else None,

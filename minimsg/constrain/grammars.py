@@ -5,7 +5,8 @@
     calls.py xml_calls.py          calls of tools in each format
     replies.py                     the grammars of a whole reply, or of a call in one
     checking.py compiler.py        compiled within bounds (risk.py), or refused (refusal.py)
-    hooks.py lazy.py budget.py     what the engine asks at each step
+    hooks.py lazy.py budget.py banned.py
+                                   what the engine asks at each step
 
 Compiling takes milliseconds to seconds and is done beside the event loop, never on it.
 """
@@ -19,6 +20,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
+from minimsg.constrain.banned import BannedTags
 from minimsg.constrain.budget import BudgetHook
 from minimsg.constrain.calls import FORMS
 from minimsg.constrain.checking import SchemaCheck
@@ -34,6 +36,7 @@ from minimsg.constrain.vocabulary import Vocabulary
 from minimsg.engine.types import TokenHook
 from minimsg.errors import InvalidRequest
 from minimsg.parsing.calls import Tools
+from minimsg.parsing.formats import PARSERS
 from minimsg.parsing.thinking import THINK, ThinkingTags
 from minimsg.protocol.wire import JsonObject
 
@@ -106,6 +109,8 @@ class Grammars:
             return [await self._whole_reply(constraint, tools, thinking)]
         if tools and self._form:
             return [await self._calls(constraint, tools, reading)]
+        if constraint.forbids_calls:
+            return [BannedTags(PARSERS[self._format].openings, self._vocabulary)]
         return []
 
     def _refuse_calls(self, constraint: Constraint) -> None:

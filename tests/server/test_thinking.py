@@ -361,7 +361,7 @@ async def prompt_tokens(running: Running, body: Json) -> int:
     counted, _ = await running.post(counting, "/v1/messages/count_tokens")
     usage: Any = message["usage"]
     parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    tokens = sum(usage[part] for part in parts)
+    tokens: int = sum(usage[part] for part in parts)
     assert counted["input_tokens"] == tokens
     return tokens
 
