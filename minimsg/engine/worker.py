@@ -15,14 +15,14 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from minimsg.engine.meter import EngineStats, Meter, Progress
+from minimsg.engine.channels import Channel, Posts, deliver
+from minimsg.engine.meter import EngineStats, Meter
 from minimsg.engine.restarts import Restarts
 from minimsg.engine.token_stream import TokenStream
 from minimsg.engine.types import Finish, FinishReason, GenerationRequest, Output
@@ -38,18 +38,6 @@ STOPPED: Final = "the engine has stopped"
 HANG_S: Final = 10.0  # how long `stop` waits for a step that does not return
 
 
-@dataclass(frozen=True, slots=True)
-class _Channel:
-    """Where the outputs of one request go. The thread's end; the other is a `TokenStream`."""
-
-    loop: asyncio.AbstractEventLoop
-    queue: asyncio.Queue[Output]
-    progress: Progress
-
-
-Posts = dict[asyncio.AbstractEventLoop, list[tuple[_Channel, Output]]]
-
-
 class EngineWorker:
     """Runs an engine in its own thread for any number of event loops."""
 
@@ -62,7 +50,7 @@ class EngineWorker:
         # A SimpleQueue: it may be put to by a garbage collected stream in the midst of anything.
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._lock = threading.Lock()  # guards the next four
-        self._channels: dict[str, _Channel] = {}  # of the requests whose `Finish` is not said
+        self._channels: dict[str, Channel] = {}  # of the requests whose `Finish` is not said
         self._new: set[str] = set()  # those of them of which nothing was computed
         self._is_stopping = False
         self._failure: str | None = None  # why the engine takes no requests, if it failed
@@ -146,7 +134,7 @@ class EngineWorker:
                 raise InvalidRequest("", f"request {request.id!r} is already running")
             counts = self.engine.add(request)
             progress = self.meter.open(request, counts, monotonic())
-            self._channels[request.id] = _Channel(loop, queue, progress)
+            self._channels[request.id] = Channel(loop, queue, progress)
             self._new.add(request.id)
             self._orders.put(_wake)
         return TokenStream(request.id, queue, self.cancel, counts)
@@ -242,10 +230,9 @@ class EngineWorker:
             for request_id in finished:
                 del self._channels[request_id]
         try:
-            for post in posts.values():
-                for channel, output in post:
-                    self.meter.push(channel.progress, output, now)
-            for request_id in _deliver(posts):
+            said = ((channel.progress, each) for post in posts.values() for channel, each in post)
+            self.meter.push(said, now)
+            for request_id in deliver(posts):
                 self.engine.cancel(request_id)
         except BaseException:  # some were not told: they still need an end
             with self._lock:
@@ -301,25 +288,8 @@ class EngineWorker:
         for request_id, channel in channels.items():
             finish = Finish(request_id, FinishReason.ERROR, error)
             posts.setdefault(channel.loop, []).append((channel, finish))
-        _deliver(posts)
+        deliver(posts)
 
 
 def _wake() -> None:
     """The order that has the thread look for work."""
-
-
-def _deliver(posts: Posts) -> list[str]:
-    """Give each event loop what is for it; the requests of those that are closed."""
-    unread: list[str] = []
-    for loop, post in posts.items():
-        try:
-            loop.call_soon_threadsafe(_put, post)
-        except RuntimeError:  # the loop is closed: nobody will read these
-            unread += [output.request_id for _, output in post]
-    return unread
-
-
-def _put(post: list[tuple[_Channel, Output]]) -> None:
-    """In the event loop: each output to the queue of its request."""
-    for channel, output in post:
-        channel.queue.put_nowait(output)

@@ -125,7 +125,7 @@ async def test_a_failure_amid_the_telling_leaves_no_stream_without_its_end(
             monkeypatch.undo()
             raise MemoryError("no room for a list")
 
-        monkeypatch.setattr("minimsg.engine.worker._deliver", full)
+        monkeypatch.setattr("minimsg.engine.worker.deliver", full)
         streams = [await worker.submit(request(f"r{index}", max_tokens=1)) for index in range(3)]
         async with asyncio.timeout(5):
             for stream in streams:
