@@ -7,8 +7,8 @@ to the reader of the format. The rules:
 - Tags are never shown, nor is the white space that touches them.
 - A call that never became one (no known name) is text, whole, its tags included.
 - A tag is held back while it may still become one; `flush` gives it up.
-- After a call half a tag, or half of a next call that was cut, is dropped: whoever has a
-  call has no use for markup.
+- A call that something else cut before it began is dropped, its tag included; so is half a
+  tag after a call. Nobody has a use for such markup.
 - Each character is looked at a bounded number of times, whatever the text.
 
 Knows no format (`calls.py` says what one is), no events, no stop sequences.
@@ -84,8 +84,9 @@ class MarkupParser:
     def flush(self, *, is_cut: bool) -> list[Segment]:
         if self._reader is not None:
             self._segments += self._reader.flush(is_cut=is_cut)
-            if is_cut or not "".join(self._maybe[1:]).strip(WHITE_SPACE):
-                self._drop_after_call()
+            if self._maybe and self._is_lost(is_cut=is_cut):
+                self._maybe = []
+                self._run = Run(touches_tag=True)
             self._held = self._leave()
         self._show("" if self._follows_call else self._held)
         self._held = ""
@@ -181,10 +182,12 @@ class MarkupParser:
         self._show(opening + rest[:end])
         return rest[end:]
 
-    def _drop_after_call(self) -> None:
-        """Forget what may have become the next call of several."""
+    def _is_lost(self, *, is_cut: bool) -> bool:
+        """Whether what may have become a call is of no use to anybody as text."""
+        opening, rest = self._maybe[0], "".join(self._maybe[1:])
         if self._follows_call:
-            self._maybe = []
+            return is_cut or not rest.strip(WHITE_SPACE)
+        return is_cut and opening.startswith("<")  # JSON without a tag may have been the answer
 
     def _show(self, text: str) -> None:
         if text and not self._is_skipping:

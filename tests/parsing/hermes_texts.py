@@ -186,7 +186,9 @@ HERMES_CUT: Table = {
         cut_call("add", '{"a": 1'),
     ),
     "after the name": ('<tool_call>{"name": "add"', cut_call("add")),
-    "in the name": ('<tool_call>{"name": "add', text('<tool_call>{"name": "add')),
+    "in the name": ('ok <tool_call>{"name": "add', text("ok")),
+    "after the opening": ("ok\n<tool_call>\n", text("ok")),
+    "in JSON without a tag": ('{"name": "add', text('{"name": "add')),
     "after the input": (
         '<tool_call>{"name": "add", "arguments": {"a": 1}',
         cut_call("add", '{"a": 1}'),

@@ -84,7 +84,7 @@ LLAMA_CUT: Table = {
         '<|python_tag|>add.call(a=1, note="half',
         cut_call("add", '{"a": 1, "note": "half'),
     ),
-    "in a name": ("<|python_tag|>add.cal", text("<|python_tag|>add.cal")),
+    "in a name": ("<|python_tag|>add.cal", []),
     "in a parameter": ("<|python_tag|>add.call(a=1, no", cut_call("add", '{"a": 1')),
 }
 JSON: Table = {

@@ -144,5 +144,5 @@ QWEN_XML_CUT: Table = {
         "<tool_call><function=now></function>\n<function=ad",
         call("now", "{}"),
     ),
-    "in a tag": ("<tool_call><function=add", text("<tool_call><function=add")),
+    "in a tag": ("<tool_call><function=add", []),
 }
