@@ -62,9 +62,9 @@ class PromptCache:
         """
         if sequence.counts is None:
             sequence.counts = self._count(sequence)
-        place, is_inside = divmod(sequence.num_computed, self.page_size)
-        if is_inside:
-            return  # in the midst of a page of its own
+        place = sequence.num_published
+        if place * self.page_size != sequence.num_computed:
+            return  # in the midst of a page of its own, or behind one that could not be published
         last = (len(sequence.ids) - 1) // self.page_size
         for node in self.index.match(self._chains[sequence], place, last):
             self.index.use(node)
@@ -77,6 +77,7 @@ class PromptCache:
         """Grow a page table to `num_slots` slots, or say that the pages are not there."""
         num_pages = -(-num_slots // self.page_size) - len(sequence.page_table)
         while (pages := self.pool.allocate(max(0, num_pages))) is None:
+            self.entries.expire()  # a pin that is over yields before what others may use again
             if not self._evict() and not self.entries.unpin_oldest():
                 return False
         sequence.page_table += pages

@@ -6,9 +6,9 @@ within one priority the order of arrival is kept: the oldest sequence always adv
 when pages run out the youngest gives its own back and is computed again later (recompute,
 vLLM, arXiv 2309.06180 section 4.5), so nothing starves and output never depends on
 pressure. In each step every decoding sequence gets its row; of the tokens that are left
-half go to the oldest prompt and the rest to the shortest, so that neither a long prompt
-holds up short ones nor they it. Pages come from `prompt_cache.py`. Next: `runner.py`,
-`sampler.py`.
+half go to the oldest prompt and the rest to the shortest of its priority, so that neither a
+long prompt holds up short ones nor they it; background prompts get what these leave. Pages
+come from `prompt_cache.py`. Next: `runner.py`, `sampler.py`.
 """
 
 from __future__ import annotations
@@ -120,8 +120,12 @@ class Scheduler:
         """Take what a step computed and sampled; everything to be said since the last commit.
 
         `sampled` holds, for each of the S rows, its tokens or the `Finish` of a row that
-        failed. What was cancelled since `schedule` is ignored.
+        failed; of that nothing is published, since it may be wrong. What was cancelled since
+        `schedule` is ignored.
         """
+        for request_id, outputs in zip(batch.sample_ids, sampled, strict=True):
+            if isinstance(outputs[0], Finish) and (sequence := self._live(request_id)):
+                self._accept(sequence, outputs[0])
         for request_id, context_len in zip(batch.request_ids, batch.context_lens, strict=True):
             if sequence := self._live(request_id):
                 self._computed(sequence, context_len)
@@ -195,29 +199,36 @@ class Scheduler:
         return True
 
     def _spans(self) -> list[tuple[Sequence, int]]:
-        """How many of their next ids the running sequences compute, within the budget.
-
-        A prompt waits a step where an earlier one is about to compute the same page.
-        """
+        """How many of their next ids the running sequences compute, within the budget."""
         for sequence in self.running:
             if sequence.num_pending > 1:
                 self.cache.share(sequence)
         prompts = [sequence for sequence in self.running if sequence.num_pending > 1]
         spans = [(sequence, 1) for sequence in self.running if sequence.num_pending == 1]
-        budget = self.max_step_tokens - len(spans)
+        return spans + self._chunks(prompts, self.max_step_tokens - len(spans))
+
+    def _chunks(self, prompts: list[Sequence], budget: int) -> list[tuple[Sequence, int]]:
+        """How many of their next ids some prompts, in order of rank, compute.
+
+        A prompt waits a step where an earlier one is about to compute the same page.
+        """
         if not prompts:
-            return spans
+            return []
         oldest, *others = prompts
         share = min(oldest.num_pending, budget - budget // 2)
         left, claimed = budget - share, set(self.cache.next_pages(oldest, share))
-        for sequence in sorted(others, key=lambda each: each.num_pending):
+        chunks = []
+        for sequence in sorted(others, key=lambda each: (each.request.priority, each.num_pending)):
+            if sequence.request.priority > oldest.request.priority:
+                more = min(oldest.num_pending - share, left)
+                share, left = share + more, left - more
             count = min(sequence.num_pending, left)
             pages = self.cache.next_pages(sequence, count)
             if count and not claimed.intersection(pages[:1]):
-                spans.append((sequence, count))
+                chunks.append((sequence, count))
                 claimed.update(pages)
                 left -= count
-        return [*spans, (oldest, min(oldest.num_pending, share + left))]
+        return [*chunks, (oldest, min(oldest.num_pending, share + left))]
 
     def _provide(self, sequence: Sequence, num_slots: int) -> bool:
         """Pages for `num_slots` slots, at the cost of those who only wait."""
