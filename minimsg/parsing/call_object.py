@@ -205,7 +205,8 @@ KNOWN_KEYS: Final = NAME_KEYS | INPUT_KEYS | OTHER_KEYS
 def _input_of(text: str) -> ToolInput:
     """The object that a string of JSON is, as far as it is one."""
     input = ToolInput(is_eager=False)
-    for character in text.strip(WHITE_SPACE):
+    text = text.strip(WHITE_SPACE)
+    for character in text if text.startswith("{") else "":
         if not input.push(character):
             break
     return input

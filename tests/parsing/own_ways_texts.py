@@ -53,6 +53,10 @@ HERMES_OWN: Table = {
         '<tool_call>{"name": "now", "arguments": ""}</tool_call>',
         call("now", "{}"),
     ),
+    "a string of arguments that is no object": (
+        '<tool_call>{"name": "now", "arguments": "null"}{"name": "now", "arguments": "[1]; x"}',
+        call("now", "{}") * 2,
+    ),
     "escaped for HTML": (
         '<tool_call>{"name": "add", "arguments": {"note": "a &lt; b"}}</tool_call>',
         call("add", '{"note": "a &lt; b"}'),
