@@ -14,6 +14,7 @@
     │   ├── HeadersTooLarge          431 invalid_request_error
     │   ├── InternalError            500 api_error
     │   ├── NotImplementedHere       501 api_error
+    │   ├── StoreFull                507 api_error
     │   └── Overloaded               529 overloaded_error
     ├── ModelNotFound                no such model, folder or file
     ├── CheckpointError              a model file is broken, truncated, lying or incomplete
@@ -153,6 +154,17 @@ class NotImplementedHere(RequestError):
     """501: the served model cannot do this at all."""
 
     status = 501
+
+
+class StoreFull(RequestError):
+    """507: the disk takes no more; nothing of the request was kept, nothing older is lost."""
+
+    status = 507
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The server has no room left to store this.", headers={"x-should-retry": "false"}
+        )
 
 
 class Overloaded(RequestError):

@@ -1,0 +1,100 @@
+"""The tables, and whether a file on disk has them: made whole, or refused in words.
+
+A new database is built beside its place and renamed, so an empty or cut file is never
+taken for a new one. A database is never changed to another version in silence: when
+`VERSION` grows, this is where the steps from the older one stand.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from minimsg.errors import ConfigError
+
+APPLICATION_ID: Final = 0x6D736773  # "msgs": SQLite's field for whose file this is
+VERSION: Final = 1
+
+TABLES: Final = """
+CREATE TABLE files (
+    id TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    number INTEGER NOT NULL,             -- of the tenant's own; grows
+    filename TEXT NOT NULL,
+    mime_type TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    created_at REAL NOT NULL,
+    expires_at REAL,
+    has_bytes INTEGER NOT NULL DEFAULT 1, -- 0 once it has expired
+    UNIQUE (tenant, number)
+);
+CREATE TABLE batches (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    tenant TEXT NOT NULL,
+    dialect BLOB NOT NULL,
+    created_at REAL NOT NULL,
+    expires_at REAL NOT NULL,
+    cancel_initiated_at REAL,
+    ended_at REAL,
+    archived_at REAL,
+    num_items INTEGER NOT NULL DEFAULT 0,
+    succeeded INTEGER NOT NULL DEFAULT 0,
+    errored INTEGER NOT NULL DEFAULT 0,
+    canceled INTEGER NOT NULL DEFAULT 0,
+    expired INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX batches_of_a_tenant ON batches (tenant, number);
+CREATE TABLE batch_items (
+    batch INTEGER NOT NULL REFERENCES batches (number) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    custom_id TEXT NOT NULL,
+    kind TEXT,                           -- null until there is a result
+    params BLOB,                         -- null from then on
+    result BLOB,
+    PRIMARY KEY (batch, position),
+    UNIQUE (batch, custom_id)
+);
+CREATE INDEX items_to_run ON batch_items (batch, position) WHERE kind IS NULL;
+"""
+
+
+def create(file: Path) -> None:
+    """Make the database `file`, whole or not at all. Raises OSError, sqlite3.Error."""
+    new = file.with_name(f"{file.name}.new")
+    new.unlink(missing_ok=True)
+    with closing(sqlite3.connect(new, isolation_level=None)) as connection:
+        connection.executescript(
+            f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA synchronous = FULL; BEGIN; {TABLES}"
+            f"PRAGMA user_version = {VERSION}; COMMIT;"
+        )
+    os.replace(new, file)
+
+
+def check(connection: sqlite3.Connection, file: Path) -> None:
+    """Read the database through once. Raises ConfigError for one that is not ours and whole."""
+    cure = f"restore a copy of it, or move {file.parent} away to begin with an empty store"
+    try:
+        application_id = _pragma(connection, "application_id")
+        version = _pragma(connection, "user_version")
+        fault = str(_pragma(connection, "quick_check(1)"))
+    except sqlite3.DatabaseError as error:
+        application_id, version, fault = APPLICATION_ID, VERSION, str(error)
+    if fault != "ok":
+        raise ConfigError(f"{file} is damaged or cut short ({fault}); {cure}")
+    if application_id != APPLICATION_ID:
+        raise ConfigError(f"{file} is no store of minimsg's; {cure}")
+    if version != VERSION:
+        raise ConfigError(
+            f"{file} was written by a newer minimsg (schema {version}; this one reads {VERSION}): "
+            "update this one, or give it a folder of its own with --data-dir"
+        )
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> object:
+    (value,) = connection.execute(f"PRAGMA {name}").fetchone()
+    found: object = value
+    return found
