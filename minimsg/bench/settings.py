@@ -14,10 +14,12 @@ from minimsg.errors import ConfigError
 MAX_STREAMS = 1024
 
 TRANSFORMERS, NO_PREFIX_CACHE, ORDINARY = "transformers", "no-prefix-cache", "ordinary"
+MASKS = "masks"
 RIVALS = {
     TRANSFORMERS: "transformers",
     NO_PREFIX_CACHE: "our engine without its prefix cache",
     ORDINARY: "deterministic mode, beside our engine without it",
+    MASKS: "what a grammar costs, beside the rest of a step",
 }
 """What `--vs` can name."""
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from statistics import median
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE
 from rich.table import Table
 
 from minimsg.bench.report import QUANTILES, Level
 from minimsg.bench.rounds import Findings
+
+if TYPE_CHECKING:
+    from minimsg.bench.masks import MaskCost
 
 
 def load_table(levels: list[Level]) -> Table:
@@ -46,6 +50,19 @@ def versus_table(vs: str, findings: Findings) -> Table:
             f"{median([one.theirs for one in rounds]):.1f}",
             *(f"{ratio:.2f}" for ratio in (spread.median, spread.min, spread.max)),
         )
+    return table
+
+
+def masks_table(costs: Mapping[str, MaskCost]) -> Table:
+    """One row for each way of holding a reply."""
+    title = "ms that a grammar takes for each token, beside the rest of a step"
+    table = Table(title=title, box=SIMPLE, title_justify="left")
+    table.add_column("held by")
+    for heading in ("tokens", "median", "mean", "max", "step", "% of a step"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, cost in costs.items():
+        figures = (cost.median_ms, cost.mean_ms, cost.max_ms, cost.step_ms, cost.percent)
+        table.add_row(name, str(cost.tokens), *(f"{figure:.2f}" for figure in figures))
     return table
 
 

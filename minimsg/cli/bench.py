@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from minimsg.bench.settings import RIVALS, TRANSFORMERS, LoadSettings, VersusSettings
+from minimsg.bench.settings import MASKS, RIVALS, TRANSFORMERS, LoadSettings, VersusSettings
 from minimsg.cli.logs import escape
 from minimsg.cli.options import options_from
 
@@ -63,7 +63,9 @@ def bench(
     console = Console(
         stderr=json_file is not None and json_file.name == "<stdout>", highlight=False
     )
-    if vs:
+    if vs == MASKS:
+        report = _masks(load_settings, versus_settings, console)
+    elif vs:
         report = _versus(vs, load_settings, versus_settings, console)
     else:
         report = _load(load_settings, console)
@@ -120,3 +122,27 @@ def _versus(vs: str, load: LoadSettings, settings: VersusSettings, console: Cons
     for key, verdict in (findings.verdicts or {}).items():
         say(f"{key}: minimsg is {verdict}")
     return {"kind": vs, "model": model} | findings.as_dict() | head
+
+
+def _masks(load: LoadSettings, settings: VersusSettings, console: Console) -> Report:
+    from minimsg.bench.tables import masks_table
+    from minimsg.cli.startup import fetch
+    from minimsg.machine import load_average, machine, versions
+
+    model = load.model or ("tiny" if settings.quick else "smollm2")
+    folder = fetch(model, settings.data_dir)
+    from minimsg.bench.foreign import quiet
+    from minimsg.bench.masks import measure_masks  # imports torch, which `fetch` has asked for
+
+    load_before = load_average()
+    with quiet():
+        costs = measure_masks(folder, settings)
+    console.print(masks_table(costs))
+    return {
+        "kind": MASKS,
+        "model": model,
+        "costs": {name: asdict(cost) for name, cost in costs.items()},
+        "load_average_before": load_before,
+        "machine": machine().as_dict(),
+        "versions": versions(["minimsg", "llguidance", "torch"]),
+    }
