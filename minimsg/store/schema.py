@@ -83,6 +83,8 @@ def check(connection: sqlite3.Connection, file: Path) -> None:
         fault = str(_pragma(connection, "quick_check(1)"))
     except sqlite3.DatabaseError as error:
         application_id, version, fault = APPLICATION_ID, VERSION, str(error)
+    if file.stat().st_size == 0:  # to SQLite a new one
+        fault = "it is empty"
     if fault != "ok":
         raise ConfigError(f"{file} is damaged or cut short ({fault}); {cure}")
     if application_id != APPLICATION_ID:

@@ -3,7 +3,7 @@
 All ids come from the server; a tenant's are unknown to every other. What runs is claimed
 in memory: `next_items` claims, `finish_item` and `release_items` end that, and so does a
 crash. Invariant: `_claimed` changes on the writing thread only.
-Next: `batches.py`, `file_rows.py` and `blobs.py`.
+Next: `batches.py`, and for files `files.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from typing import Final
 
 from minimsg.errors import ConfigError
 from minimsg.store import batches
+from minimsg.store.blobs import Blobs
 from minimsg.store.database import Database
+from minimsg.store.files import Files
 from minimsg.store.lock import FolderLock
 from minimsg.store.records import Batch, Item, NewItem, Result, ResultKind
 
@@ -31,11 +33,13 @@ class Store:
     """Batches and files in `folder`; None: in a folder that ends with the server."""
 
     def __init__(self, folder: Path | None, clock: Callable[[], float] = time.time) -> None:
-        self._folder = folder
+        self._given = folder
         self.clock = clock
         self._claimed: set[batches.Key] = set()
         self._stack = ExitStack()
+        self.folder: Path  # these three once it is open
         self._database: Database
+        self.files: Files
 
     async def open(self) -> None:
         """Take the folder, and up where the last server stopped.
@@ -45,10 +49,11 @@ class Store:
         """
         try:
             await asyncio.to_thread(self._open)
+            await self._database.write(lambda c: batches.end_canceled(c, self.clock()))
+            await self.files.sweep()
         except BaseException:
-            self._stack.close()
+            await self.close()
             raise
-        await self._database.write(lambda c: batches.end_canceled(c, self.clock()))
 
     async def close(self) -> None:
         """Finish what was begun, and let another server have the folder."""
@@ -140,15 +145,17 @@ class Store:
         """End and drop what is too old by the clock. Raises StoreFull."""
         now = self.clock()
         await self._database.write(lambda c: batches.expire(c, self._claimed, now))
+        await self.files.expire()
 
     def _open(self) -> None:
-        folder = self._folder or Path(
+        folder = self.folder = self._given or Path(
             self._stack.enter_context(tempfile.TemporaryDirectory(prefix="minimsg-"))
         )
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # prompts are nobody else's
             self._stack.enter_context(FolderLock(folder))
             self._database = Database(folder / DATABASE)
+            self._stack.callback(self._database.close)
+            self.files = Files(self._database, Blobs(folder), self.clock)
         except (OSError, sqlite3.Error) as error:
             raise ConfigError(f"cannot keep batches and files in {folder}: {error}") from error
-        self._stack.callback(self._database.close)
