@@ -110,13 +110,18 @@ class PrefixIndex:
             parent = node
         return nodes
 
-    def publish(self, chain: Chain, place: int, page: int) -> Node | None:
-        """Make a computed page known; None where that cannot be, since what is before is not.
+    def published(self, page: int) -> Node | None:
+        """The node of a page, if it can be found."""
+        node = self._by_page.get(page)
+        return node if node is not None and self.is_published(node) else None
+
+    def publish(self, chain: Chain, place: int, table: Ids[int]) -> Node | None:
+        """Make the page at `place` known; None where that cannot be, since what is before is not.
 
         The node's page is another one if somebody else has published the same before.
         """
-        key, content = chain.key(place + 1), chain.page_content(place)
-        parent = self._nodes.get(chain.key(place)) if place else None
+        key, content, page = chain.key(place + 1), chain.page_content(place), table[place]
+        parent = self.published(table[place - 1]) if place else None
         if place and parent is None:
             return None
         if node := self._nodes.get(key):
@@ -161,18 +166,43 @@ class PrefixIndex:
             return None
         _, node = self._idle.popitem(last=False)
         assert not node.num_children, "a page is evicted before those that follow it"
-        del self._nodes[node.key], self._by_page[node.page]
+        del self._nodes[node.key]
         if node.parent is not None:
             node.parent.num_children -= 1
-        self.pool.forget(node.page)
+        self._discard(node)
         return node
+
+    def withdraw(self, chain: Chain, start: int, stop: int) -> list[Node]:
+        """Let nobody find the pages of `chain` from `start` to `stop` again, nor what follows them.
+
+        Whoever uses them goes on; then they are free. For pages that may hold what is wrong.
+        """
+        doomed = dict.fromkeys(self.match(chain, 0, stop)[start:])
+        for node in self._nodes.values():  # parents before their children
+            if node.parent in doomed:
+                doomed[node] = None
+        for node in doomed:
+            del self._nodes[node.key]
+            if node.parent is not None:
+                node.parent.num_children -= 1
+            if self._idle.pop(node.page, None):
+                self._discard(node)
+        return list(doomed)
 
     def _note(self, page: int) -> None:
         """Put a published page that is now neither used nor pinned at the end of the idle ones."""
         node = self._by_page.get(page)
-        if node is not None and not node.num_pins and not self.pool.references(page):
-            self._idle[page] = node
-            self._idle.move_to_end(page)
+        if node is None or node.num_pins or self.pool.references(page):
+            return
+        if not self.is_published(node):
+            self._discard(node)
+            return
+        self._idle[page] = node
+        self._idle.move_to_end(page)
+
+    def _discard(self, node: Node) -> None:
+        del self._by_page[node.page]
+        self.pool.forget(node.page)
 
     def check(self) -> None:
         """Assert every invariant."""
@@ -189,7 +219,8 @@ class PrefixIndex:
                 assert parent.page not in places or places[node.page] < places[parent.page]
         children = [node.parent for node in self._nodes.values()]
         assert all(children.count(node) == node.num_children for node in self._nodes.values())
-        assert len(self._nodes) == len(self._by_page)
+        for node in self._by_page.values():  # others were withdrawn, and are in use still
+            assert self.is_published(node) or self.pool.references(node.page)
         assert self.num_pinned == sum(node.num_pins > 0 for node in self._nodes.values())
 
 

@@ -65,6 +65,8 @@ class PromptCache:
         place = sequence.num_published
         if place * self.page_size != sequence.num_computed:
             return  # in the midst of a page of its own, or behind one that could not be published
+        if place and self.index.published(sequence.page_table[place - 1]) is None:
+            return  # after one that was withdrawn
         last = (len(sequence.ids) - 1) // self.page_size
         for node in self.index.match(self._chains[sequence], place, last):
             self.index.use(node)
@@ -91,11 +93,11 @@ class PromptCache:
         sequence.num_reached = max(sequence.num_reached, sequence.num_computed)
         while self.is_on and sequence.num_published < sequence.num_computed // self.page_size:
             place = sequence.num_published
-            page = sequence.page_table[place]
-            node = self.index.publish(chain, place, page)
+            sequence.num_taken = min(sequence.num_taken, place)
+            node = self.index.publish(chain, place, sequence.page_table)
             if node is None:
                 return
-            if node.page != page:
+            if node.page != sequence.page_table[place]:
                 self.index.use(node)
                 self._replace(sequence, place, node.page)
             sequence.num_published += 1
@@ -107,8 +109,8 @@ class PromptCache:
         chain = self._chains[sequence]
         for mark in sequence.request.marks:
             num_pages = mark.num_tokens // self.page_size
-            if num_pages <= sequence.num_published:
-                nodes = self.index.match(chain, 0, num_pages)
+            nodes = self.index.match(chain, 0, num_pages)
+            if len(nodes) == num_pages:
                 self.entries.write(chain, nodes, mark, sequence.since)
 
     def release(self, sequence: Sequence) -> None:
@@ -118,6 +120,18 @@ class PromptCache:
         sequence.num_computed = sequence.num_published = 0
         if not sequence.is_started:
             sequence.counts, sequence.num_reached = None, 0
+
+    def distrust(self, sequence: Sequence) -> None:
+        """Let nobody find what a sequence has computed."""
+        if not sequence.is_started:
+            return
+        chain, start, stop = self._chains[sequence], sequence.num_taken, sequence.num_published
+        for node in self.index.withdraw(chain, start, stop):
+            self.entries.forget(node)
+
+    def is_trusted(self, sequence: Sequence) -> bool:
+        """Whether all that a sequence has taken over can be found still."""
+        return all(map(self.index.published, sequence.page_table[: sequence.num_published]))
 
     def next_pages(self, sequence: Sequence, count: int) -> list[bytes]:
         """The keys of the full pages in which the next `count` ids of a sequence lie."""
@@ -137,7 +151,9 @@ class PromptCache:
                 assert is_published or self.pool.references(page) == 1, "a page is not its own"
             nodes = self.index.match(chain, 0, sequence.num_published)
             pages = sequence.page_table[: sequence.num_published]
-            assert [node.page for node in nodes] == pages, "what is shared is not what is there"
+            for node, page in zip(nodes, pages, strict=False):
+                is_withdrawn = self.index.published(page) is None
+                assert node.page == page or is_withdrawn, "what is shared is not what is there"
         assert all(
             self.pool.references(page) == held.get(page, 0) for page in range(self.pool.num_pages)
         )
@@ -153,7 +169,7 @@ class PromptCache:
     def _start(self, sequence: Sequence) -> None:
         """A first step of it is computed: what it was said to find stands."""
         assert sequence.counts is not None
-        sequence.is_started = True
+        sequence.is_started, sequence.num_taken = True, sequence.num_published
         self.num_queried += len(sequence.request.prompt_ids)
         self.num_hits += sequence.counts.reused
 

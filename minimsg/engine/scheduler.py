@@ -120,12 +120,11 @@ class Scheduler:
         """Take what a step computed and sampled; everything to be said since the last commit.
 
         `sampled` holds, for each of the S rows, its tokens or the `Finish` of a row that
-        failed; of that nothing is published, since it may be wrong. What was cancelled since
-        `schedule` is ignored.
+        failed. What was cancelled since `schedule` is ignored.
         """
         for request_id, outputs in zip(batch.sample_ids, sampled, strict=True):
             if isinstance(outputs[0], Finish) and (sequence := self._live(request_id)):
-                self._accept(sequence, outputs[0])
+                self._fail(sequence, outputs[0].error)
         for request_id, context_len in zip(batch.request_ids, batch.context_lens, strict=True):
             if sequence := self._live(request_id):
                 self._computed(sequence, context_len)
@@ -139,7 +138,7 @@ class Scheduler:
         """End every request of a batch that could not be run."""
         for request_id in batch.request_ids:
             if sequence := self._live(request_id):
-                self._finish(sequence, FinishReason.ERROR, error)
+                self._fail(sequence, error)
         return self._take_outputs()
 
     def check(self) -> None:
@@ -269,6 +268,14 @@ class Scheduler:
         reason = FinishReason.ERROR if error else self._finish_reason(sequence)
         if reason:
             self._finish(sequence, reason, error)
+
+    def _fail(self, sequence: Sequence, error: str | None) -> None:
+        """End a sequence; what it has computed may be wrong, so nobody is to begin with it."""
+        self.cache.distrust(sequence)
+        for waiting in self.waiting:
+            if not self.cache.is_trusted(waiting):
+                self.cache.release(waiting)
+        self._finish(sequence, FinishReason.ERROR, error)
 
     def _finish_reason(self, sequence: Sequence) -> FinishReason | None:
         """Why a sequence ends with its last id, if it does; the first that holds."""

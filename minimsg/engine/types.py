@@ -169,6 +169,7 @@ class Sequence:
     num_computed: int = 0
     page_table: list[int] = field(default_factory=list)
     num_published: int = 0  # the first pages of the table, which others may use too
+    num_taken: int = 0  # the first of those, which it never had to compute
     num_reached: int = 0  # the most of the ids that ever were computed
     counts: CacheCounts | None = None  # of the prompt; None: to be counted when it starts
     is_started: bool = False  # a step of it was computed: its counts stand

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from minimsg.engine.prefix import Chain, Node
 from minimsg.engine.prompt_cache import PromptCache
-from minimsg.engine.types import CacheMark, GenerationRequest
+from minimsg.engine.types import CacheMark, GenerationRequest, Sequence
 
 # A tenant, and each id with the part of an image that it stands for, if it does.
 Prefix = tuple[str, tuple[object, ...]]
@@ -35,10 +36,15 @@ class CacheOracle:
         self.slots: dict[int, Prefix] = {}  # every id up to that of the slot
         self.published: set[Prefix] = set()
         self.kept: dict[Prefix, Kept] = {}
+        self._publish, self._write = cache.publish, cache.write
+        cache.publish = self.publish  # type: ignore[method-assign]
+        cache.write = self.write  # type: ignore[method-assign]
         self._evict = cache.index.evict
+        self._withdraw = cache.index.withdraw
         self._find = cache.entries.find
         self._expire = cache.entries.expire
         cache.index.evict = self.evict  # type: ignore[method-assign]
+        cache.index.withdraw = self.withdraw  # type: ignore[method-assign]
         cache.entries.find = self.find  # type: ignore[method-assign]
         cache.entries.expire = self.expire  # type: ignore[method-assign]
 
@@ -50,19 +56,27 @@ class CacheOracle:
                 return length - size
         return (len(ids) - 1) // size * size
 
-    def note_computed(self, request: GenerationRequest, ids: list[int]) -> None:
-        """A step is committed that computed the last of `ids`: full pages are everybody's."""
-        size = self.cache.page_size
-        for length in range(size, len(ids) + 1, size):
-            self.published.add(meaning(request, ids, length))
+    def publish(self, sequence: Sequence) -> None:
+        """Full pages that are computed are everybody's, unless they follow one in doubt."""
+        size, num_full = self.cache.page_size, sequence.num_computed // self.cache.page_size
+        table = sequence.page_table[:num_full]
+        trusted = list(takewhile(lambda page: not self.is_withdrawn(page), table))
+        for place in range(len(trusted)):
+            self.published.add(meaning(sequence.request, sequence.ids, (place + 1) * size))
+        self._publish(sequence)
 
-    def note_written(self, request: GenerationRequest, since: float) -> None:
-        """A prompt is computed, which arrived at `since`: its marks make entries."""
+    def write(self, sequence: Sequence) -> None:
+        """A prompt is computed: its marks make entries, if their pages can be found."""
+        request, size = sequence.request, self.cache.page_size
         for mark in request.marks:
-            prefix = meaning(request, list(request.prompt_ids), mark.num_tokens)
+            num_paged = mark.num_tokens // size * size
+            if num_paged and meaning(request, sequence.ids, num_paged) not in self.published:
+                continue
+            prefix = meaning(request, sequence.ids, mark.num_tokens)
             known = self.kept.get(prefix, Kept(mark.ttl_s, 0.0))
             ttl_s = max(known.ttl_s, mark.ttl_s)
-            self.kept[prefix] = Kept(ttl_s, max(known.until, since + ttl_s))
+            self.kept[prefix] = Kept(ttl_s, max(known.until, sequence.since + ttl_s))
+        self._write(sequence)
 
     def find(self, chain: Chain, num_matched: int, marks: Iterable[CacheMark]) -> int:
         """The longest entry that lives, and no other."""
@@ -87,12 +101,28 @@ class CacheOracle:
         """A page that is given away takes the entries with it that end in it."""
         node = self._evict()
         if node is not None:
-            gone = self.slots[(node.page + 1) * self.cache.page_size - 1]
-            self.published.remove(gone)
+            gone = self._forget(node)
             assert not any(starts_with(each, gone) for each in self.published), "not a leaf"
-            for each in [each for each in self.kept if starts_with(each, gone)]:
-                del self.kept[each]
         return node
+
+    def withdraw(self, chain: Chain, start: int, stop: int) -> list[Node]:
+        """Pages that are not to be trusted take with them what follows them."""
+        nodes = self._withdraw(chain, start, stop)
+        for gone in [self._forget(node) for node in nodes]:
+            assert not any(starts_with(each, gone) for each in self.published), "found behind it"
+        return nodes
+
+    def _forget(self, node: Node) -> Prefix:
+        gone = self.slots[(node.page + 1) * self.cache.page_size - 1]
+        self.published.remove(gone)
+        for each in [each for each in self.kept if starts_with(each, gone)]:
+            del self.kept[each]
+        return gone
+
+    def is_withdrawn(self, page: int) -> bool:
+        """Whether a page was published once, and is only used to its end."""
+        index = self.cache.index
+        return page in index._by_page and index.published(page) is None
 
 
 def meaning(request: GenerationRequest, ids: list[int], length: int) -> Prefix:

@@ -95,7 +95,7 @@ class EntriesMachine(RuleBasedStateMachine):
             page = self.allocate()
             if page is None:
                 break
-            published = self.index.publish(chain, len(held), page)
+            published = self.index.publish(chain, len(held), [*held, page])
             assert published is not None
             assert published.page == page
             held.append(page)

@@ -79,7 +79,7 @@ class PrefixMachine(RuleBasedStateMachine):
         pages = self.pool.allocate(1) if place < reader.chain.num_full else None
         if pages is None:
             return
-        node = self.index.publish(reader.chain, place, pages[0])
+        node = self.index.publish(reader.chain, place, [*reader.pages, *pages])
         assert node is not None
         known = self.published.setdefault(reader.prefix(place + 1), pages[0])
         assert node.page == known

@@ -15,7 +15,9 @@ from minimsg.engine.types import (
     Finish,
     FinishReason,
     ImageSpan,
+    Sampled,
     Sequence,
+    Token,
 )
 
 from .scheduling import Clock, make_scheduler, run_to_end, sequence, step, tokens
@@ -210,3 +212,27 @@ def test_neither_entry_nor_page_is_seen_by_another_tenant() -> None:
     marks = (CacheMark(3, 300), CacheMark(8, 300))
     run(scheduler, sequence("a", 9, 1, tenant="a", marks=marks))
     assert scheduler.add(sequence("b", 9, 1, tenant="b", marks=marks)) == CacheCounts(written_5m=8)
+
+
+def test_what_a_failed_prompt_had_computed_is_found_by_nobody_and_what_it_had_read_stays() -> None:
+    mark = CacheMark(9, 300)
+    scheduler = make_scheduler(num_pages=15, max_step_tokens=6)
+    run(scheduler, sequence("before", 5, marks=(CacheMark(4, 300),)))
+    other, failing = sequence("other", 7, max_tokens=9), sequence("failing", 14, marks=(mark,))
+    assert [scheduler.add(each).reused for each in (other, failing)] == [4, 4]
+    while failing.num_pending > 6:
+        step(scheduler)
+    batch = scheduler.schedule()
+    sampled: list[list[Sampled]] = [
+        [Finish(id, FinishReason.ERROR, "not a number") if id == "failing" else Token(id, 9, 0.0)]
+        for id in batch.sample_ids
+    ]
+    assert "failing" in batch.sample_ids
+    scheduler.commit(batch, sampled)
+    scheduler.check()
+    again = sequence("again", 14, marks=(CacheMark(9, 300, (4,)),))
+    assert scheduler.add(again) == CacheCounts(read=4, written_5m=5, reused=4)
+    run_to_end(scheduler)
+    assert len(other.ids) == 7 + 9
+    assert scheduler.cache.pool.num_used == 0
+    assert scheduler.add(sequence("once more", 14)).reused == 12

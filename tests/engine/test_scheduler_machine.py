@@ -121,6 +121,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         pages: dict[Prefix, int] = {}
         for each in (*self.scheduler.running, *self.scheduler.waiting):
             for place in range(each.num_computed // PAGE_SIZE):
+                if self.oracle.is_withdrawn(each.page_table[place]):
+                    break  # nor is what follows it
                 held = meaning(each.request, each.ids, (place + 1) * PAGE_SIZE)
                 assert pages.setdefault(held, each.page_table[place]) == each.page_table[place]
 
@@ -160,7 +162,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         return [*running[:1], *(each for each in running if each.num_pending == 1)]
 
     def commit(self, batch: Batch, sampled: list[list[Sampled]]) -> None:
-        """What is computed is known from now on, but that of a row that failed."""
+        """Note what is computed, but that of a row that failed."""
         failed = {
             id
             for id, (out,) in zip(batch.sample_ids, sampled, strict=True)
@@ -170,11 +172,7 @@ class SchedulerMachine(RuleBasedStateMachine):
             id, (stop,) = part.request_ids[0], part.context_lens
             if id in failed or not self.is_open(id):
                 continue
-            sequence = self.sequences[id]
-            self.oracle.note_computed(sequence.request, sequence.ids[:stop])
             self.computed[id].update(range(part.positions[0], min(stop, self.num_prompt(id))))
-            if stop == len(sequence.ids) == self.num_prompt(id):
-                self.oracle.note_written(sequence.request, sequence.since)
         self.hear(self.scheduler.commit(batch, sampled))
 
     def is_open(self, id: str) -> bool:
