@@ -32,8 +32,6 @@ class PromptCache:
         self.entries = entries
         self.is_on = is_on  # off: nothing is published, so nothing is found
         self._chains: dict[Sequence, Chain] = {}
-        self.num_queried = 0  # prompt tokens that were looked up,
-        self.num_hits = 0  # and those that did not have to be computed
 
     @property
     def page_size(self) -> int:
@@ -88,8 +86,8 @@ class PromptCache:
     def publish(self, sequence: Sequence) -> None:
         """Let others use the pages that a sequence has filled, or use theirs if they came first."""
         chain = self._chains[sequence]
-        if not sequence.is_started:
-            self._start(sequence)
+        if not sequence.is_started:  # what it was said to find stands now
+            sequence.is_started, sequence.num_taken = True, sequence.num_published
         sequence.num_reached = max(sequence.num_reached, sequence.num_computed)
         while self.is_on and sequence.num_published < sequence.num_computed // self.page_size:
             place = sequence.num_published
@@ -166,13 +164,6 @@ class PromptCache:
         num_matched = len(self.index.match(chain, 0, chain.num_full))
         return split_counts(marks, self.entries.find(chain, num_matched, marks))
 
-    def _start(self, sequence: Sequence) -> None:
-        """A first step of it is computed: what it was said to find stands."""
-        assert sequence.counts is not None
-        sequence.is_started, sequence.num_taken = True, sequence.num_published
-        self.num_queried += len(sequence.request.prompt_ids)
-        self.num_hits += sequence.counts.reused
-
     def _evict(self) -> bool:
         node = self.index.evict()
         if node is not None:
@@ -192,7 +183,6 @@ class PromptCache:
             assert sequence.counts is not None  # counted first
             reused = sequence.counts.reused + num_reused
             sequence.counts = replace(sequence.counts, reused=reused)
-            self.num_hits += num_reused if sequence.is_started else 0
         sequence.num_reached = max(sequence.num_reached, sequence.num_computed)
 
 
