@@ -145,3 +145,24 @@ async def test_a_tool_that_is_not_strict_may_have_any_schema(
     tools = {"tool": CallableTool(json.loads(json.dumps(schema)))}
     for constraint in (Constraint(), Constraint(must_call=["tool"])):
         assert await grammars(plain, format).hook(constraint, tools)
+
+
+async def test_a_deadline_that_a_busy_machine_missed_is_not_remembered(
+    plain: Vocabulary, grammars: MakeGrammars, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_asked = 0
+
+    async def late_at_first(text: str) -> str:
+        nonlocal num_asked
+        num_asked += 1
+        if num_asked <= 2:  # both readings
+            raise TimeoutError
+        return ""
+
+    monkeypatch.setattr("minimsg.constrain.checking.problem_in_time", late_at_first)
+    schema = of({"late": {"type": "string", "pattern": "^a+$"}}, "late")
+    strict = Constraint(must_call=["tool"], strict={"tool": "tools.0.custom.input_schema"})
+    tools = {"tool": CallableTool(schema)}
+    with pytest.raises(InvalidRequest, match="too complex"):
+        await grammars(plain, "json").hook(strict, tools)
+    assert await grammars(plain, "json").hook(strict, tools)
