@@ -168,6 +168,9 @@ class ServerConfig:
     data_dir: Path | None = option(
         None, "Folder for models and stored objects; default is the platform's user data folder."
     )
+    no_store: bool = option(
+        False, "Keep message batches and files only until the server ends, in a temporary folder."
+    )
     default_max_tokens: int = option(
         1024, "Length limit of a reply whose request gives no max_tokens.", minimum=1
     )

@@ -50,6 +50,11 @@ class Limits:
     template_steps: int = 2_000_000  # loop turns and macro calls of one rendering
     template_time_s: float = 10.0
     template_output_chars: int = 64 * MIB
+    file_bytes: int = 500 * MIB  # API: of an upload
+    upload_bytes_per_s: int = 64 * 1024  # that keep an upload from being late
+    form_parts: int = 16
+    filename_chars: int = 255  # API
+    file_ids: int = 100  # API: that a list of files may be asked for
     page_items: int = 1_000  # API: `limit` of a list route
 
 

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -19,13 +19,14 @@ from aiohttp import web
 
 from minimsg.config import ServerConfig
 from minimsg.engine.worker import EngineWorker
-from minimsg.errors import ConfigError
+from minimsg.errors import ConfigError, StoreFull
 from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 from minimsg.server.auth import KEYS, authenticate, open_keys
 from minimsg.server.connections import Runner
 from minimsg.server.count_tokens import count_tokens
 from minimsg.server.describe import describe, describe_api
+from minimsg.server.files import delete_file, get_content, get_file, list_files, upload_file
 from minimsg.server.health import health, live, ready
 from minimsg.server.messages import create_message
 from minimsg.server.metrics import METRICS, Metrics, count_requests, metrics, watch_loop
@@ -35,12 +36,14 @@ from minimsg.server.origin import ALLOWED, AllowList, guard
 from minimsg.server.ratelimit import RATES, limit_requests
 from minimsg.server.state import SERVER, Server
 from minimsg.server.traces import WithoutMessages
+from minimsg.store import Store
 
 logger = logging.getLogger(__name__)
 http_logger = logging.getLogger("minimsg.http")  # aiohttp's own words
 http_logger.addFilter(WithoutMessages())
 
 get, post = partial(web.get, expect_handler=expect), partial(web.post, expect_handler=expect)
+delete = partial(web.delete, expect_handler=expect)
 ROUTES: Final = [
     get("/", describe),
     get("/openapi.json", describe_api),
@@ -48,6 +51,11 @@ ROUTES: Final = [
     *(post(f"{prefix}/messages/count_tokens", count_tokens) for prefix in ("/v1", "")),
     *(get(f"{prefix}/models", list_models) for prefix in ("/v1", "")),
     *(get(f"{prefix}/models/{{id:.+}}", get_model) for prefix in ("/v1", "")),
+    *(post(f"{prefix}/files", upload_file) for prefix in ("/v1", "")),
+    *(get(f"{prefix}/files", list_files) for prefix in ("/v1", "")),
+    *(get(f"{prefix}/files/{{id}}", get_file) for prefix in ("/v1", "")),
+    *(delete(f"{prefix}/files/{{id}}", delete_file) for prefix in ("/v1", "")),
+    *(get(f"{prefix}/files/{{id}}/content", get_content) for prefix in ("/v1", "")),
     get("/health", health),
     get("/health/live", live),
     get("/health/ready", ready),
@@ -55,6 +63,7 @@ ROUTES: Final = [
 ]  # clients whose base URL already ends in /v1 leave it out
 
 EXIT_OK, EXIT_ENGINE, EXIT_INTERRUPTED = 0, 70, 130
+EXPIRY_S: Final = 30.0  # between two looks at what in the store is too old
 FAREWELL_S: Final = 2.0  # to send an error to every stream that is cut
 
 
@@ -76,6 +85,7 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
     app.add_routes(ROUTES)
     app.on_response_prepare.append(add_headers)
     app.on_shutdown.append(_cut_replies)
+    app.cleanup_ctx.append(_keep_store)
     app.cleanup_ctx.append(_run_engine)
     app.cleanup_ctx.append(watch_loop)
     return app
@@ -169,6 +179,22 @@ def _signals() -> Iterator[asyncio.Queue[int]]:
 def _base_url(runner: web.AppRunner) -> str:
     host, port = runner.addresses[0][:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def _keep_store(app: web.Application) -> AsyncIterator[None]:
+    store = app[SERVER].store
+    await store.open()
+    expiring = asyncio.create_task(_expire(store))
+    yield
+    expiring.cancel()
+    await store.close()
+
+
+async def _expire(store: Store) -> None:
+    while True:
+        with suppress(StoreFull):  # which it has logged; next time
+            await store.expire()
+        await asyncio.sleep(EXPIRY_S)
 
 
 async def _run_engine(app: web.Application) -> AsyncIterator[None]:

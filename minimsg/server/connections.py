@@ -41,7 +41,7 @@ INTERIM: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 GRACE_S: Final = 0.03  # in which most clients that stop sending have got their reply
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 1.0  # between two fillers; it doubles each time
 
-METHODS: Final = "GET, HEAD, OPTIONS, POST"  # of all routes; no parser knows a made-up one
+METHODS: Final = "DELETE, GET, HEAD, OPTIONS, POST"  # of all routes; no parser knows a made-up one
 TLS: Final = "Received HTTPS traffic on an HTTP port"  # aiohttp's words
 
 

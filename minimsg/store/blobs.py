@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Set
 from io import FileIO
 from pathlib import Path
+from threading import Lock
 
 from minimsg.store.database import telling_full
 
@@ -23,25 +24,27 @@ class Incoming:
 
     def __init__(self, path: Path) -> None:
         self._file = FileIO(path, "x")  # no buffer that closing would have to write
+        self._lock = Lock()  # a thread may still write when whoever waited for it has gone
         self.path = path
         self.size_bytes = 0
 
     def write(self, data: bytes) -> None:
         """Append. Raises StoreFull."""
         rest = memoryview(data)
-        with telling_full():
+        with self._lock, telling_full():
             while rest:
                 rest = rest[self._file.write(rest) :]
         self.size_bytes += len(data)
 
     def sync(self) -> None:
         """Return once all of it is on disk. Raises StoreFull."""
-        with telling_full():
+        with self._lock, telling_full():
             os.fsync(self._file.fileno())
 
     def discard(self) -> None:
         """Close it, and remove it unless it was kept."""
-        self._file.close()
+        with self._lock:
+            self._file.close()
         self.path.unlink(missing_ok=True)
 
 
@@ -67,8 +70,7 @@ class Blobs:
             return Incoming(path)
 
     def keep(self, incoming: Incoming, id: str) -> None:
-        """Let what was received be the file `id`, whole or not at all. Raises StoreFull."""
-        incoming.sync()
+        """Let what was received and synced be the file `id`. Raises StoreFull."""
         with telling_full():
             os.replace(incoming.path, self._files / id)
             _sync_folder(self._files)

@@ -7,6 +7,7 @@ crash can leave, are swept at the next start. Next: `file_rows.py` and `blobs.py
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -50,9 +51,14 @@ class Files:
         now = self._clock()
         expires_at = None if expires_in_s is None else now + expires_in_s
         file = File(id, tenant, filename, mime_type, incoming.size_bytes, now, expires_at)
-        await asyncio.to_thread(self._blobs.keep, incoming, id)
+        await asyncio.to_thread(incoming.sync)
+
+        def keep(connection: sqlite3.Connection) -> None:
+            file_rows.add(connection, file)
+            self._blobs.keep(incoming, id)
+
         try:
-            await self._database.write(lambda c: file_rows.add(c, file))
+            await self._database.write(keep)  # both or neither, even if nobody waits for it
         except Exception:
             await asyncio.to_thread(self._blobs.remove, id)
             raise

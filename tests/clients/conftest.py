@@ -32,7 +32,7 @@ def serve() -> Iterator[Serve]:
 
     def start(model: str | Path, *flags: str) -> Serving:
         # Warnings only: nobody reads the pipe once the server is ready.
-        quiet = ["--port", "0", "--log-level", "warning"]
+        quiet = ["--port", "0", "--log-level", "warning", "--no-store"]
         process = subprocess.Popen(
             [*MINIMSG, "serve", str(model), *quiet, *flags],
             stdout=subprocess.PIPE,

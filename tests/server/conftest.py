@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -61,6 +62,8 @@ async def start(model_folder: Callable[[str], Path]) -> AsyncIterator[Start]:
             config: ServerConfig = SERVING,
             parsers: ParserConfig = BY_TEMPLATE,
         ) -> Running:
+            if config.data_dir is None:
+                config = replace(config, no_store=True)
             folder = model_folder(name)
             worker = EngineWorker(load_engine(folder, engine), max_queue=config.max_queue)
             chat = ChatModel.open(folder, name, parsers)

@@ -28,7 +28,7 @@ def main(folder: Path, drain_timeout_s: float, steps_until_death: int | None) ->
     if steps_until_death is not None:
         die_after(steps_until_death, engine)
     worker = EngineWorker(engine, max_queue=64, restarts=Restarts(max_failures=2))
-    config = ServerConfig(port=0, drain_timeout_s=drain_timeout_s)
+    config = ServerConfig(port=0, no_store=True, drain_timeout_s=drain_timeout_s)
     app = make_app(ChatModel.open(folder, "scripted"), worker, config)
     return asyncio.run(serve(app, config, partial(print, flush=True)))
 

@@ -68,7 +68,7 @@ async def test_a_method_that_nobody_knows_is_405_too(scripted: Running, method: 
     answer = (await reader.read()).decode()
     writer.close()
     assert answer.startswith("HTTP/1.1 405 ")
-    assert "\r\nallow: GET, HEAD, OPTIONS, POST\r\n" in answer
+    assert "\r\nallow: DELETE, GET, HEAD, OPTIONS, POST\r\n" in answer
     assert '"invalid_request_error"' in answer
 
 
