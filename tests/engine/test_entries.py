@@ -21,7 +21,7 @@ from minimsg.engine.types import CacheMark
 
 PAGE_SIZE = 2
 NUM_PAGES = 8
-BUDGET = 4
+BUDGET = 3  # less than a prompt may fill
 IDS = st.lists(st.integers(1, 2), min_size=1, max_size=9)
 
 Prefix = tuple[str, tuple[int, ...]]  # a tenant, and ids from the first on
