@@ -66,8 +66,8 @@ class Entries:
         lengths = {length for mark in marks for length in (mark.num_tokens, *mark.earlier)}
         for length in sorted(lengths, reverse=True):
             num_pages = length // chain.page_size
-            entry = self._entries.get(_key(chain, length)) if num_pages <= num_matched else None
-            if entry is not None and entry.expires_at > now:
+            entry = self._alive(_key(chain, length)) if num_pages <= num_matched else None
+            if entry is not None:
                 self._refresh(entry, entry.ttl_s, now)
                 return length
         return 0
@@ -76,7 +76,7 @@ class Entries:
         """Keep the entry of a mark, whose full pages are `nodes`, from the time `since` on."""
         key = _key(chain, mark.num_tokens)
         node = nodes[-1] if nodes else None
-        entry = self._entries.get(key)
+        entry = self._alive(key)
         if entry is None:
             entry = Entry(key, node, mark.ttl_s, since)
             self._entries[key] = entry
@@ -112,6 +112,14 @@ class Entries:
         """Drop the entries that end in or after a page that was evicted."""
         for key in list(node.entries):
             self._drop(self._entries[key])
+
+    def _alive(self, key: bytes) -> Entry | None:
+        """The entry of a key; one whose time is over is dropped."""
+        entry = self._entries.get(key)
+        if entry is None or entry.expires_at > self.clock():
+            return entry
+        self._drop(entry)
+        return None
 
     def _pin(self, entry: Entry) -> None:
         if not entry.is_pinned and entry.node is not None:

@@ -73,7 +73,9 @@ class CacheOracle:
             if num_paged and meaning(request, sequence.ids, num_paged) not in self.published:
                 continue
             prefix = meaning(request, sequence.ids, mark.num_tokens)
-            known = self.kept.get(prefix, Kept(mark.ttl_s, 0.0))
+            known = self.kept.get(prefix)
+            if known is None or known.until <= self.cache.entries.clock():
+                known = Kept(mark.ttl_s, 0.0)
             ttl_s = max(known.ttl_s, mark.ttl_s)
             self.kept[prefix] = Kept(ttl_s, max(known.until, sequence.since + ttl_s))
         self._write(sequence)
