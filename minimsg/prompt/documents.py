@@ -12,8 +12,9 @@ A line without a value is not written. Nothing is escaped: tags are text like an
 and no user's text is a control token (`marks.py`). The parts of a result are joined by
 line breaks. Citations are for clients; the model does not read them.
 
-Images, PDFs, and what lies in files or behind addresses cannot be read and are refused
-at their path. Blocks of tools that another server ran are in `foreign.py`.
+Images, PDFs, and what lies behind addresses cannot be read and are refused at their path;
+what lies in files is read before (`uploads.py`). Blocks of tools that another server ran are
+in `foreign.py`.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ async def count_tokens(request: web.Request) -> web.Response:
     """Answer a `TokenCount`. Raises RequestError."""
     server = request.app[SERVER]
     server.check_can_count()
-    dialect, known = dialect_of(request), server.known(request[TENANT])
-    counted = await server.pool.run(count_prompt, await read_body(request), dialect, known)
+    dialect, body, tenant = dialect_of(request), await read_body(request), request[TENANT]
+    # strict counts no files, as hosted
+    known = server.known(tenant) if dialect.is_strict else await server.known_of(tenant, body)
+    counted = await server.pool.run(count_prompt, body, dialect, known)
     return json_response(counted.answer, headers=ignored_header(counted.ignored))

@@ -38,8 +38,9 @@ async def create_message(request: web.Request) -> web.StreamResponse:
     """Answer one request, streaming or plain. Raises RequestError, GenerationFailed."""
     server = request.app[SERVER]
     server.check_can_answer()
-    dialect, known = dialect_of(request), server.known(request[TENANT])
-    prepared = await server.pool.run(prepare_message, await read_body(request), dialect, known)
+    dialect, body = dialect_of(request), await read_body(request)
+    known = await server.known_of(request[TENANT], body)
+    prepared = await server.pool.run(prepare_message, body, dialect, known)
     generation = await server.generation(request[REQUEST_ID], prepared, request[TENANT])
     server.rates.admit_prompt(generation.tenant, len(generation.prompt_ids))
     tokens = await server.worker.submit(generation)

@@ -50,7 +50,7 @@ class PreparePool:
         self, work: Work[R], body: bytes, dialect: Dialect = PLAIN, known: Known = NOTHING
     ) -> R:
         """What `work` makes of `body`. Raises RequestError."""
-        if len(body) > LIMITS.inline_body_bytes:
+        if len(body) + known.num_chars > LIMITS.inline_body_bytes:
             return await self._in_turn(work, body, Errand(work.__name__, len(body), dialect, known))
         loop = asyncio.get_running_loop()
         async with _deadline():

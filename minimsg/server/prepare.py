@@ -9,6 +9,7 @@ Next: `protocol/validation.py`, `prompt/render.py`.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -26,6 +27,7 @@ from minimsg.prompt.render import Prompt, check_length, render
 from minimsg.prompt.replay import Remembered
 from minimsg.prompt.thinking import ThinkingPlan, plan_thinking
 from minimsg.prompt.tools import toolbox_of
+from minimsg.prompt.uploads import Upload, with_uploads
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.counting import TokenCount
 from minimsg.protocol.dialect import Dialect
@@ -63,10 +65,16 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the server knows of a tenant's earlier replies."""
+    """What the server knows of a tenant: earlier replies, and files that a request names."""
 
     seal: Seal
     remembered: Remembered | None  # None: nothing is put back
+    uploads: Mapping[str, Upload] | None = None  # by id; None: files are not read here
+
+    @property
+    def num_chars(self) -> int:
+        """Of the texts that a body grows by."""
+        return sum(len(upload.text or "") for upload in (self.uploads or {}).values())
 
 
 NOTHING: Final = Known(Seal.of("", secrets.token_bytes(KEY_BYTES)), None)
@@ -160,6 +168,8 @@ def _checked(
     """JSON, types, model, rules: in the order in which the hosted API looks at them."""
     checked = validate(kind, parse_json(body, dialect), dialect)
     served.settings.catalog.find(checked.request.model)
+    if known.uploads is not None:
+        checked = replace(checked, request=with_uploads(checked.request, known.uploads))
     checked.request.check(dialect)
     if dialect.is_strict:
         check_strictly(checked.request)

@@ -10,6 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from math import inf
 from typing import Final
 
@@ -31,6 +32,7 @@ from minimsg.server.prepare import Known, Prepared, Served, Settings
 from minimsg.server.ratelimit import RateLimits
 from minimsg.server.remembered import Listener, ThinkingMemory
 from minimsg.server.signatures import KEY_BYTES, Seal, server_key
+from minimsg.server.uploads import read_uploads
 from minimsg.store import Store
 
 # A step computes at most `max_step_tokens`: seconds on a laptop's CPU, not half a minute.
@@ -109,6 +111,11 @@ class Server:
         is_off = config.no_remember_thinking or config.profile == "strict" or is_exact
         remembers = self.thinks and not is_off
         return Known(self.seal(tenant), self.memory.of(tenant) if remembers else None)
+
+    async def known_of(self, tenant: str, body: bytes) -> Known:
+        """The same for one `body`, with the files that it names."""
+        uploads = await read_uploads(self.store.files, tenant, body)
+        return replace(self.known(tenant), uploads=uploads)
 
     def remember(self, tenant: str, prepared: Prepared, listener: Listener) -> None:
         """A reply is complete: keep its thinking for a client that will not send it back."""
