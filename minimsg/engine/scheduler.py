@@ -5,10 +5,9 @@ step computes, `commit` takes its ids. Interactive requests go before background
 within one priority the order of arrival is kept: the oldest sequence always advances, and
 when pages run out the youngest gives its own back and is computed again later (recompute,
 vLLM, arXiv 2309.06180 section 4.5), so nothing starves and output never depends on
-pressure. In each step every decoding sequence gets its row; of the tokens that are left
-half go to the oldest prompt and the rest to the shortest of its priority, so that neither a
-long prompt holds up short ones nor they it; background prompts get what these leave. Pages
-come from `prompt_cache.py`. Next: `runner.py`, `sampler.py`.
+pressure. In each step every decoding sequence gets its row, and prompts share the tokens
+that are left (`chunks.py`). Pages come from `prompt_cache.py`. Next: `runner.py`,
+`sampler.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from __future__ import annotations
 from bisect import insort
 
 from minimsg.engine.batch import build_batch
+from minimsg.engine.chunks import chunks
 from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.types import (
     Admitted,
@@ -204,30 +204,7 @@ class Scheduler:
                 self.cache.share(sequence)
         prompts = [sequence for sequence in self.running if sequence.num_pending > 1]
         spans = [(sequence, 1) for sequence in self.running if sequence.num_pending == 1]
-        return spans + self._chunks(prompts, self.max_step_tokens - len(spans))
-
-    def _chunks(self, prompts: list[Sequence], budget: int) -> list[tuple[Sequence, int]]:
-        """How many of their next ids some prompts, in order of rank, compute.
-
-        A prompt waits a step where an earlier one is about to compute the same page.
-        """
-        if not prompts:
-            return []
-        oldest, *others = prompts
-        share = min(oldest.num_pending, budget - budget // 2)
-        left, claimed = budget - share, set(self.cache.next_pages(oldest, share))
-        chunks = []
-        for sequence in sorted(others, key=lambda each: (each.request.priority, each.num_pending)):
-            if sequence.request.priority > oldest.request.priority:
-                more = min(oldest.num_pending - share, left)
-                share, left = share + more, left - more
-            count = min(sequence.num_pending, left)
-            pages = self.cache.next_pages(sequence, count)
-            if count and not claimed.intersection(pages[:1]):
-                chunks.append((sequence, count))
-                claimed.update(pages)
-                left -= count
-        return [*chunks, (oldest, min(oldest.num_pending, share + left))]
+        return spans + chunks(prompts, self.max_step_tokens - len(spans), self.cache)
 
     def _provide(self, sequence: Sequence, num_slots: int) -> bool:
         """Pages for `num_slots` slots, at the cost of those who only wait."""
