@@ -67,6 +67,7 @@ def serve(
     click.echo(f"minimsg {__version__}")
     keys = _check_callers(server_config)
     _check_port(server_config)
+    _check_store(server_config)
     from minimsg.cli.startup import check_settings, fetch, load_model
 
     check_settings(engine_config)
@@ -104,6 +105,15 @@ def _check_port(config: ServerConfig) -> None:
     check = port_is_free(config.port, config.host)
     if not check.ok:
         raise ConfigError(f"cannot listen on {config.host}:{check.found}; {check.remedy}")
+
+
+def _check_store(config: ServerConfig) -> None:
+    """Raise ConfigError for a store that another server has or that is damaged, as early."""
+    import asyncio
+
+    from minimsg.server.storage import check_store
+
+    asyncio.run(check_store(config))
 
 
 def terms(config: ServerConfig, keys: Keys) -> str:

@@ -32,8 +32,8 @@ from minimsg.server.prepare import Known, Prepared, Served, Settings
 from minimsg.server.ratelimit import RateLimits
 from minimsg.server.remembered import Listener, ThinkingMemory
 from minimsg.server.signatures import KEY_BYTES, Seal, server_key
+from minimsg.server.storage import store_of
 from minimsg.server.uploads import read_uploads
-from minimsg.store import Store
 
 # A step computes at most `max_step_tokens`: seconds on a laptop's CPU, not half a minute.
 MAX_STEP_S: Final = 30.0
@@ -57,7 +57,7 @@ class Server:
         self.past_prompts = PastPrompts()
         data_dir = config.data_dir or default_data_dir()
         self._key = server_key(data_dir) if self.thinks else secrets.token_bytes(KEY_BYTES)
-        self.store = Store(None if config.no_store else data_dir / "store")
+        self.store = store_of(config)
         self.pool = PreparePool(Served(chat, self._settings()))
         self.grammars = Grammars(_vocabulary(chat), self.tool_format)
         self.is_draining = False

@@ -41,6 +41,11 @@ class Store:
         self._database: Database
         self.files: Files
 
+    @property
+    def is_there(self) -> bool:
+        """Whether an earlier server has left a folder."""
+        return self._given is not None and self._given.exists()
+
     async def open(self) -> None:
         """Take the folder, and up where the last server stopped.
 

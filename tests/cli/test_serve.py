@@ -131,6 +131,21 @@ def test_who_may_call_is_settled_before_anything_is_loaded(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_second_server_does_not_get_the_folder_of_the_first(serving: Serving) -> None:
+    command = serving.process.args
+    assert isinstance(command, list)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert all(word in done.stderr for word in (str(command[-1]), "--data-dir", "--no-store"))
+    assert "Traceback" not in done.stderr
+    assert done.stdout.count("\n") == 1  # the version; nothing was loaded
+
+
 def test_the_terminal_tells_the_terms_and_no_key(serving: Serving) -> None:
     assert "profile compat; no API keys: anyone may ask\n" in serving.said
     config = ServerConfig(
