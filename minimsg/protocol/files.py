@@ -36,6 +36,12 @@ class UploadFields(Wire):
     expires_in_seconds: int | None = Field(default=None, ge=HOUR_S, le=MAX_LIFE_S, strict=False)
 
 
+class UploadForm(UploadFields):
+    """The whole form, for the OpenAPI document: its bytes are never a value here."""
+
+    file: Annotated[str, Field(json_schema_extra={"format": "binary"})]
+
+
 class FilesQuery(Wire):
     """Which files are asked for; comes from a query string, so numbers are text."""
 

@@ -17,6 +17,7 @@ from anthropic import AsyncAnthropic
 from minimsg.config import ServerConfig
 from minimsg.errors import StoreFull
 from minimsg.limits import LIMITS, Limits
+from minimsg.protocol.openapi import document
 from minimsg.store.blobs import Incoming
 
 from .conftest import Start
@@ -199,6 +200,21 @@ async def test_the_type_is_what_the_client_or_else_the_name_says(
     scripted: Running, said: str, name: str, expected: str
 ) -> None:
     assert (await upload(scripted, form(name, mime_type=said)))["mime_type"] == expected
+
+
+async def test_the_document_has_every_route_of_files(scripted: Running) -> None:
+    served = {
+        (route.method.lower(), route.resource.canonical.replace("{id}", "{file_id}"))
+        for route in scripted.app.router.routes()
+        if route.resource is not None and route.method != "HEAD"
+    }
+    described = {
+        (method, path) for path, methods in document()["paths"].items() for method in methods
+    }
+    assert {(m, path) for m, path in served if path.startswith("/v1/files")} == {
+        (m, path) for m, path in described if path.startswith("/v1/files")
+    }
+    assert described <= served | {("get", "/v1/models/{model_id}")}
 
 
 async def test_an_empty_file_is_a_file(scripted: Running) -> None:

@@ -1,0 +1,133 @@
+"""The routes as data: what each takes, answers and can fail with. `openapi.py` writes them down.
+
+Routes that are about the server, not about messages (`/health`, `/metrics`), are not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from minimsg.protocol.counting import TokenCount
+from minimsg.protocol.events import Event
+from minimsg.protocol.files import DeletedFile, FileMetadata, FilePage, FilesQuery, UploadForm
+from minimsg.protocol.message import Message
+from minimsg.protocol.models import ModelInfo, ModelsQuery
+from minimsg.protocol.paging import Page
+from minimsg.protocol.request import CountTokensRequest, MessagesRequest
+
+JSON, FORM = "application/json", "multipart/form-data"
+
+ERRORS: Final = {
+    400: "The request breaks a rule; the message names the JSON path.",
+    401: "No API key, or a wrong one.",
+    403: "This host or this web page may not ask.",
+    404: "No such model or file.",
+    408: "The body did not arrive in time.",
+    413: "The body is too large.",
+    415: "The body is not what the route takes, by its headers.",
+    429: "More than a minute's requests or tokens.",
+    500: "The server's fault.",
+    501: "The model cannot chat.",
+    507: "The server's disk is full.",
+    529: "Too many requests at once, or the server is shutting down.",
+}
+REFUSALS: Final = (400, 401, 403, 429)
+OBJECT_REFUSALS: Final = (*REFUSALS, 404)
+BODY_REFUSALS: Final = (*REFUSALS, 404, 408, 413, 415, 500, 501, 529)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One route and method. `errors`: what it can answer besides success."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    answers: Any = None  # None: never a success
+    body: Any = None
+    body_type: str = JSON
+    query: Any = None
+    streams: Any = None
+    errors: tuple[int, ...] = REFUSALS
+
+
+OPERATIONS: Final = (
+    Operation(
+        "create_message",
+        "post",
+        "/v1/messages",
+        "Answer a conversation, as a whole or as a stream of events.",
+        answers=Message,
+        body=MessagesRequest,
+        streams=Event,
+        errors=BODY_REFUSALS,
+    ),
+    Operation(
+        "count_tokens",
+        "post",
+        "/v1/messages/count_tokens",
+        "Tell how long the prompt of a request is.",
+        answers=TokenCount,
+        body=CountTokensRequest,
+        errors=BODY_REFUSALS,
+    ),
+    Operation(
+        "list_models",
+        "get",
+        "/v1/models",
+        "List the models.",
+        answers=Page[ModelInfo],
+        query=ModelsQuery,
+    ),
+    Operation(
+        "get_model",
+        "get",
+        "/v1/models/{model_id}",
+        "Describe a model, found by its id or an alias.",
+        answers=ModelInfo,
+        errors=(401, 403, 404),
+    ),
+    Operation(
+        "upload_file",
+        "post",
+        "/v1/files",
+        "Keep a file, to be named in requests.",
+        answers=FileMetadata,
+        body=UploadForm,
+        body_type=FORM,
+        errors=(*REFUSALS, 408, 413, 415, 500, 507),
+    ),
+    Operation(
+        "list_files",
+        "get",
+        "/v1/files",
+        "List the files.",
+        answers=FilePage,
+        query=FilesQuery,
+    ),
+    Operation(
+        "get_file",
+        "get",
+        "/v1/files/{file_id}",
+        "Describe a file.",
+        answers=FileMetadata,
+        errors=OBJECT_REFUSALS,
+    ),
+    Operation(
+        "delete_file",
+        "delete",
+        "/v1/files/{file_id}",
+        "Forget a file.",
+        answers=DeletedFile,
+        errors=(*OBJECT_REFUSALS, 507),
+    ),
+    Operation(
+        "get_file_content",
+        "get",
+        "/v1/files/{file_id}/content",
+        "Refuse to give back a file that was uploaded.",
+        errors=OBJECT_REFUSALS,
+    ),
+)
