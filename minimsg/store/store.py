@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from minimsg.errors import ConfigError
+from minimsg.errors import ConfigError, StoreFull
 from minimsg.store import batches
 from minimsg.store.blobs import Blobs
 from minimsg.store.database import Database
@@ -56,6 +56,11 @@ class Store:
             await asyncio.to_thread(self._open)
             await self._database.write(lambda c: batches.end_canceled(c, self.clock()))
             await self.files.sweep()
+        except (OSError, sqlite3.Error, StoreFull) as error:
+            await self.close()
+            where = self._given or "a temporary folder"
+            why = f"cannot keep batches and files in {where}: {error}"
+            raise ConfigError(why) from error
         except BaseException:
             await self.close()
             raise
@@ -156,11 +161,8 @@ class Store:
         folder = self.folder = self._given or Path(
             self._stack.enter_context(tempfile.TemporaryDirectory(prefix="minimsg-"))
         )
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # prompts are nobody else's
-            self._stack.enter_context(FolderLock(folder))
-            self._database = Database(folder / DATABASE)
-            self._stack.callback(self._database.close)
-            self.files = Files(self._database, Blobs(folder), self.clock)
-        except (OSError, sqlite3.Error) as error:
-            raise ConfigError(f"cannot keep batches and files in {folder}: {error}") from error
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # prompts are nobody else's
+        self._stack.enter_context(FolderLock(folder))
+        self._database = Database(folder / DATABASE)
+        self._stack.callback(self._database.close)
+        self.files = Files(self._database, Blobs(folder), lambda: self.clock())

@@ -39,9 +39,8 @@ async def client() -> AsyncIterator[Client]:
     except ModelNotFound as error:
         pytest.skip(str(error))
     engine = load_engine(folder, EngineConfig(dtype="float32", num_pages=1024))
-    app = make_app(
-        ChatModel.open(folder, "smollm2"), EngineWorker(engine, max_queue=100), ServerConfig()
-    )
+    worker, config = EngineWorker(engine, max_queue=100), ServerConfig(no_store=True)
+    app = make_app(ChatModel.open(folder, "smollm2"), worker, config)
     async with TestClient(TestServer(app)) as client:
         yield client
 

@@ -116,7 +116,7 @@ async def test_an_upload_may_say_when_it_expires(
     assert made.expires_at is not None
     assert (made.expires_at - made.created_at).total_seconds() == 3_600
     later = time.time() + 3_601
-    monkeypatch.setattr(scripted.server.store.files, "_clock", lambda: later)
+    monkeypatch.setattr(scripted.server.store, "clock", lambda: later)
     with pytest.raises(anthropic.NotFoundError) as caught:
         await client.files.retrieve_metadata(made.id)
     assert caught.value.error_code == "file_expired"

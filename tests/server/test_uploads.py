@@ -93,9 +93,8 @@ async def test_a_file_that_has_expired_says_so(
     tiny: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = await upload(tiny, form(expires_in_seconds="3600"))
-    files = tiny.server.store.files
     later = tiny.server.store.clock() + 3_601
-    monkeypatch.setattr(files, "_clock", lambda: later)
+    monkeypatch.setattr(tiny.server.store, "clock", lambda: later)
     status, error, _ = await fail(tiny, json=asking(file(made["id"])))
     assert (status, error["details"]["error_code"]) == (404, "file_expired")
 

@@ -93,6 +93,18 @@ async def test_a_folder_that_cannot_be_is_refused(open_store: Open, tmp_path: Pa
         await open_store(tmp_path / "file" / "store")
 
 
+async def test_a_database_that_another_program_holds_is_refused(
+    store: Store, open_store: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.close()
+    monkeypatch.setattr("minimsg.store.database.BUSY_S", 0.1)
+    with closing(sqlite3.connect(tmp_path / "store" / DATABASE)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ConfigError, match="locked"):
+            await open_store()
+    await open_store()
+
+
 FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
