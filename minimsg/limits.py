@@ -55,6 +55,8 @@ class Limits:
     form_parts: int = 16
     filename_chars: int = 255  # API
     file_ids: int = 100  # API: that a list of files may be asked for
+    batch_bytes: int = 256 * MIB  # API: the body that creates a message batch
+    batch_requests: int = 100_000  # API
     page_items: int = 1_000  # API: `limit` of a list route
 
 

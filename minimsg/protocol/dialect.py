@@ -30,6 +30,7 @@ class Dialect:
     lacking: frozenset[str] = frozenset()  # features that the loaded model cannot do
     without: frozenset[str] = frozenset()  # features that the configuration switches off
     drops_server_tools: bool = False  # tools that the hosted API runs are left out, not refused
+    is_in_batch: bool = False  # the request is one of a message batch
 
     @property
     def is_strict(self) -> bool:

@@ -74,7 +74,7 @@ def capabilities(dialect: Dialect) -> JsonObject:
     adaptive = _if(dialect, "thinking", "adaptive-thinking")
     efforts = _if(dialect, "effort", "thinking", "adaptive-thinking")
     return {
-        "batch": NO,
+        "batch": {"supported": True},
         "citations": NO,
         "code_execution": NO,
         "context_management": {

@@ -82,7 +82,7 @@ def _operation(operation: Operation, written: dict[str, Schema]) -> Schema:
 def _success(operation: Operation, written: dict[str, Schema]) -> Schema:
     if operation.answers is None:
         return {}
-    content = {JSON: {"schema": written[str(operation.answers)]}}
+    content = {operation.answer_type: {"schema": written[str(operation.answers)]}}
     if operation.streams:
         content["text/event-stream"] = {"schema": written[str(operation.streams)]}
     return {"200": {"description": "Done.", "content": content}}

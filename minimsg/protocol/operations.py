@@ -8,21 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from minimsg.protocol.batches import BatchResult, CreateBatch, DeletedBatch, MessageBatch
 from minimsg.protocol.counting import TokenCount
 from minimsg.protocol.events import Event
 from minimsg.protocol.files import DeletedFile, FileMetadata, FilePage, FilesQuery, UploadForm
 from minimsg.protocol.message import Message
 from minimsg.protocol.models import ModelInfo, ModelsQuery
-from minimsg.protocol.paging import Page
+from minimsg.protocol.paging import Page, PageQuery
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest
 
-JSON, FORM = "application/json", "multipart/form-data"
+JSON, FORM, LINES = "application/json", "multipart/form-data", "application/x-jsonl"
 
 ERRORS: Final = {
     400: "The request breaks a rule; the message names the JSON path.",
     401: "No API key, or a wrong one.",
     403: "This host or this web page may not ask.",
-    404: "No such model or file.",
+    404: "No such model, file or batch.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
     415: "The body is not what the route takes, by its headers.",
@@ -46,6 +47,7 @@ class Operation:
     path: str
     summary: str
     answers: Any = None  # None: never a success
+    answer_type: str = JSON  # of lines, `answers` is one
     body: Any = None
     body_type: str = JSON
     query: Any = None
@@ -128,6 +130,56 @@ OPERATIONS: Final = (
         "get",
         "/v1/files/{file_id}/content",
         "Refuse to give back a file that was uploaded.",
+        errors=OBJECT_REFUSALS,
+    ),
+    Operation(
+        "create_batch",
+        "post",
+        "/v1/messages/batches",
+        "Take up to 100,000 requests, to be answered within a day.",
+        answers=MessageBatch,
+        body=CreateBatch,
+        errors=(*REFUSALS, 408, 413, 415, 500, 501, 507, 529),
+    ),
+    Operation(
+        "list_batches",
+        "get",
+        "/v1/messages/batches",
+        "List the batches.",
+        answers=Page[MessageBatch],
+        query=PageQuery,
+    ),
+    Operation(
+        "get_batch",
+        "get",
+        "/v1/messages/batches/{message_batch_id}",
+        "Tell how far a batch is.",
+        answers=MessageBatch,
+        errors=OBJECT_REFUSALS,
+    ),
+    Operation(
+        "cancel_batch",
+        "post",
+        "/v1/messages/batches/{message_batch_id}/cancel",
+        "Begin none of a batch's requests any more.",
+        answers=MessageBatch,
+        errors=(*OBJECT_REFUSALS, 507),
+    ),
+    Operation(
+        "delete_batch",
+        "delete",
+        "/v1/messages/batches/{message_batch_id}",
+        "Forget a batch that has ended.",
+        answers=DeletedBatch,
+        errors=(*OBJECT_REFUSALS, 507),
+    ),
+    Operation(
+        "get_batch_results",
+        "get",
+        "/v1/messages/batches/{message_batch_id}/results",
+        "Give the results of a batch that has ended, one a line.",
+        answers=BatchResult,
+        answer_type=LINES,
         errors=OBJECT_REFUSALS,
     ),
 )

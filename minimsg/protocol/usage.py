@@ -43,7 +43,7 @@ class Usage(InputUsage):
     output_tokens: int
     output_tokens_details: OutputDetails | None  # null: the model does not think
     server_tool_use: None
-    service_tier: Literal["standard"]
+    service_tier: Literal["standard", "batch"]
     speed: None
     inference_geo: str
 

@@ -23,6 +23,15 @@ from minimsg.errors import ConfigError, StoreFull
 from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 from minimsg.server.auth import KEYS, authenticate, open_keys
+from minimsg.server.batch_runner import BATCHES, BatchRunner, run_batches
+from minimsg.server.batches import (
+    cancel_batch,
+    create_batch,
+    delete_batch,
+    get_batch,
+    get_results,
+    list_batches,
+)
 from minimsg.server.connections import Runner
 from minimsg.server.count_tokens import count_tokens
 from minimsg.server.describe import describe, describe_api
@@ -49,6 +58,12 @@ ROUTES: Final = [
     get("/openapi.json", describe_api),
     *(post(f"{prefix}/messages", create_message) for prefix in ("/v1", "")),
     *(post(f"{prefix}/messages/count_tokens", count_tokens) for prefix in ("/v1", "")),
+    *(post(f"{prefix}/messages/batches", create_batch) for prefix in ("/v1", "")),
+    *(get(f"{prefix}/messages/batches", list_batches) for prefix in ("/v1", "")),
+    *(get(f"{prefix}/messages/batches/{{id}}", get_batch) for prefix in ("/v1", "")),
+    *(delete(f"{prefix}/messages/batches/{{id}}", delete_batch) for prefix in ("/v1", "")),
+    *(post(f"{prefix}/messages/batches/{{id}}/cancel", cancel_batch) for prefix in ("/v1", "")),
+    *(get(f"{prefix}/messages/batches/{{id}}/results", get_results) for prefix in ("/v1", "")),
     *(get(f"{prefix}/models", list_models) for prefix in ("/v1", "")),
     *(get(f"{prefix}/models/{{id:.+}}", get_model) for prefix in ("/v1", "")),
     *(post(f"{prefix}/files", upload_file) for prefix in ("/v1", "")),
@@ -78,6 +93,7 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
         client_max_size=LIMITS.body_bytes,
     )
     app[SERVER] = Server(chat, worker, config)
+    app[BATCHES] = BatchRunner(app[SERVER])
     app[METRICS] = Metrics(worker)
     app[ALLOWED] = AllowList.of(config)
     app[KEYS] = open_keys(config)
@@ -87,6 +103,7 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
     app.on_shutdown.append(_cut_replies)
     app.cleanup_ctx.append(_keep_store)
     app.cleanup_ctx.append(_run_engine)
+    app.cleanup_ctx.append(run_batches)
     app.cleanup_ctx.append(watch_loop)
     return app
 

@@ -36,8 +36,8 @@ async def read_body(request: web.Request) -> bytes:
 
     Raises InvalidRequest, RequestTimeout, RequestTooLarge, UnsupportedMediaType.
     """
-    _check_type(request)
-    encoding = _encoding(request)
+    check_type(request)
+    encoding = encoding_of(request)
     if (request.content_length or 0) > LIMITS.body_bytes:
         raise _too_large()
     try:
@@ -58,18 +58,28 @@ def inflate(body: bytes, encoding: str) -> bytes:
 
     It is inflated twice: what is too large must not take up the memory that it claims.
     """
-    wbits = GZIP if encoding != "deflate" else ZLIB if _has_zlib_header(body) else RAW
+    wbits = window_bits(encoding, body)
     try:
         size = _inflated_size(body, wbits)
         if size > LIMITS.body_bytes:
             raise _too_large(error_code="request_body_too_large_after_decoding")
         return zlib.decompress(body, wbits, bufsize=size + 1)
     except zlib.error:
-        raise InvalidRequest(
-            "content-encoding",
-            "the body is not what it says",
-            error_code="request_body_encoding_invalid",
-        ) from None
+        raise badly_encoded() from None
+
+
+def window_bits(encoding: str, start: bytes) -> int:
+    """zlib's `wbits` for a body that begins with `start`, two bytes at least."""
+    return GZIP if encoding != "deflate" else ZLIB if _has_zlib_header(start) else RAW
+
+
+def badly_encoded() -> InvalidRequest:
+    """The body cannot be inflated."""
+    return InvalidRequest(
+        "content-encoding",
+        "the body is not what it says",
+        error_code="request_body_encoding_invalid",
+    )
 
 
 def _has_zlib_header(body: bytes) -> bool:
@@ -95,7 +105,7 @@ def _inflated_size(body: bytes, wbits: int) -> int:
     return size
 
 
-def _check_type(request: web.Request) -> None:
+def check_type(request: web.Request) -> None:
     """Refuse what a web page may send to any address without asking: text and forms."""
     if request.content_type != "application/json":
         seen = request.headers.get("content-type", "none")[:80]
@@ -105,7 +115,8 @@ def _check_type(request: web.Request) -> None:
         raise InvalidRequest("content-type", "must be UTF-8", error_code="unsupported_charset")
 
 
-def _encoding(request: web.Request) -> str | None:
+def encoding_of(request: web.Request) -> str | None:
+    """How the body is compressed; None: not at all. Raises InvalidRequest."""
     encoding = ", ".join(request.headers.getall("content-encoding", ["identity"])).strip().lower()
     if encoding == "identity":
         return None

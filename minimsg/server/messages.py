@@ -16,7 +16,7 @@ from typing import Final
 from aiohttp import web
 
 from minimsg.engine.token_stream import TokenStream
-from minimsg.engine.types import Finish, FinishReason, GenerationRequest
+from minimsg.engine.types import Finish, FinishReason, GenerationRequest, Priority
 from minimsg.errors import Overloaded
 from minimsg.protocol.build import fold
 from minimsg.protocol.events import Event
@@ -80,7 +80,8 @@ async def reply(
                 break
     finally:
         await tokens.aclose()
-        server.rates.spend(generation.tenant, stages.num_tokens)
+        if generation.priority is Priority.INTERACTIVE:  # batches have no part in a minute
+            server.rates.spend(generation.tenant, stages.num_tokens)
     is_cut = tokens.finish is not None and tokens.finish.reason is not FinishReason.END
     for event in stages.flush(is_cut=is_cut):
         yield event

@@ -58,7 +58,7 @@ CONTEXT = {
 THINKING = {"thinking", "thinking.types.enabled"}
 ADAPTIVE = THINKING | {"thinking.types.adaptive", "thinking.types.between_tools"}
 EFFORT = {"effort", *(f"effort.{level}" for level in ("low", "medium", "high", "xhigh", "max"))}
-ALWAYS = {"thinking.types.disabled"}
+ALWAYS = {"batch", "thinking.types.disabled"}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from minimsg.protocol.rules import (
+    batched,
     blocks,
     caching,
     context,
@@ -100,6 +101,7 @@ PROMPT_RULES: Final[tuple[Callable[[PromptRequest, Dialect], None], ...]] = (
     turns.assistant_prefix_ends_in_no_space,
 )
 REPLY_RULES: Final[tuple[Callable[[MessagesRequest, Dialect], None], ...]] = (
+    batched.a_batched_request_asks_for_a_message,
     services.code_is_not_run,
     services.conversations_are_not_summed_up,
     reply.max_tokens_is_possible,
