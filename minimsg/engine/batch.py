@@ -26,7 +26,7 @@ def build_batch(spans: list[tuple[Sequence, int]], page_size: int) -> Batch:
         batch.query_starts.append(len(batch.input_ids))
         batch.context_lens.append(end)
         batch.page_tables.append(sequence.page_table[: -(-end // page_size)])
-        if end == len(sequence.ids) and sequence.request.max_tokens > 0:
+        if end == len(sequence.ids):
             batch.sample_rows.append(len(batch.input_ids) - 1)
             batch.sample_ids.append(sequence.request.id)
     return batch

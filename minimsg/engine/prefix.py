@@ -172,12 +172,12 @@ class PrefixIndex:
         self._discard(node)
         return node
 
-    def withdraw(self, chain: Chain, start: int, stop: int) -> list[Node]:
-        """Let nobody find the pages of `chain` from `start` to `stop` again, nor what follows them.
+    def withdraw(self, chain: Chain, stop: int) -> list[Node]:
+        """Let nobody find the pages of `chain` before `stop` again, nor what follows them.
 
         Whoever uses them goes on; then they are free. For pages that may hold what is wrong.
         """
-        doomed = dict.fromkeys(self.match(chain, 0, stop)[start:])
+        doomed = dict.fromkeys(self.match(chain, 0, stop))
         for node in self._nodes.values():  # parents before their children
             if node.parent in doomed:
                 doomed[node] = None

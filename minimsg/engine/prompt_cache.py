@@ -44,9 +44,18 @@ class PromptCache:
         chain = self.index.chain(request.tenant, sequence.ids, request.images)
         self._chains[sequence] = chain
         sequence.since = self.entries.clock()
-        self.share(sequence)
+        try:
+            self.share(sequence)
+        except BaseException:
+            self.close(sequence)
+            raise
         assert sequence.counts is not None
         return sequence.counts
+
+    def begin(self, sequence: Sequence) -> None:
+        """A first step of it is computed: what it was said to find stands."""
+        if not sequence.is_started:
+            sequence.is_started, sequence.num_taken = True, sequence.num_published
 
     def close(self, sequence: Sequence) -> None:
         """The sequence has ended."""
@@ -86,8 +95,6 @@ class PromptCache:
     def publish(self, sequence: Sequence) -> None:
         """Let others use the pages that a sequence has filled, or use theirs if they came first."""
         chain = self._chains[sequence]
-        if not sequence.is_started:  # what it was said to find stands now
-            sequence.is_started, sequence.num_taken = True, sequence.num_published
         sequence.num_reached = max(sequence.num_reached, sequence.num_computed)
         while self.is_on and sequence.num_published < sequence.num_computed // self.page_size:
             place = sequence.num_published
@@ -120,11 +127,8 @@ class PromptCache:
             sequence.counts, sequence.num_reached = None, 0
 
     def distrust(self, sequence: Sequence) -> None:
-        """Let nobody find what a sequence has computed."""
-        if not sequence.is_started:
-            return
-        chain, start, stop = self._chains[sequence], sequence.num_taken, sequence.num_published
-        for node in self.index.withdraw(chain, start, stop):
+        """Let nobody find what a sequence has read or computed."""
+        for node in self.index.withdraw(self._chains[sequence], sequence.num_published):
             self.entries.forget(node)
 
     def is_trusted(self, sequence: Sequence) -> bool:

@@ -27,6 +27,7 @@ from minimsg.engine.types import (
 )
 from minimsg.errors import GenerationFailed
 
+NOT_FINITE = "the model's logits are not finite"
 IMPOSSIBLE = torch.tensor(-torch.inf)
 
 
@@ -53,14 +54,14 @@ class Sampler:
         scores = self._adjust(logits, sequences, failures)
         tokens = self._describe(logits, normalizers, self._choose(scores, sequences), sequences)
         for row, error in failures.items():
-            tokens[row] = [Finish(sequences[row].request.id, FinishReason.ERROR, error)]
+            request_id, is_broken = sequences[row].request.id, error == NOT_FINITE
+            tokens[row] = [Finish(request_id, FinishReason.ERROR, error, is_broken)]
         return tokens
 
     def _non_finite(self, normalizers: Tensor) -> dict[int, str]:
         """Rows `(S,)` whose sum shows a NaN, a +inf, or no possible id at all."""
         sound = torch.isfinite(normalizers).tolist()
-        why = "the model's logits are not finite"
-        return {row: why for row, is_sound in enumerate(sound) if not is_sound}
+        return {row: NOT_FINITE for row, is_sound in enumerate(sound) if not is_sound}
 
     def _adjust(
         self, logits: Tensor, sequences: list[Sequence], failures: dict[int, str]

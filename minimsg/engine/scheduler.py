@@ -80,13 +80,14 @@ class Scheduler:
         self.check_length(num_ids)
         if request.id in self._sequences:
             raise InvalidRequest("", f"request {request.id!r} is already running")
+        if num_ids == self.max_context and request.max_tokens > 0:
+            self._outputs.append(Finish(request.id, FinishReason.CONTEXT))
+            return CacheCounts()  # nothing is computed
         self._num_arrived += 1
         sequence.arrival = self._num_arrived
-        self._sequences[request.id] = sequence
         counts = self._said[request.id] = self.cache.open(sequence)
+        self._sequences[request.id] = sequence
         insort(self.waiting, sequence, key=rank)
-        if num_ids == self.max_context and request.max_tokens > 0:
-            self._finish(sequence, FinishReason.CONTEXT)
         return counts
 
     def check_length(self, num_ids: int) -> None:
@@ -122,9 +123,13 @@ class Scheduler:
         `sampled` holds, for each of the S rows, its tokens or the `Finish` of a row that
         failed. What was cancelled since `schedule` is ignored.
         """
+        for request_id in batch.request_ids:
+            if sequence := self._live(request_id):
+                self.cache.begin(sequence)
         for request_id, outputs in zip(batch.sample_ids, sampled, strict=True):
-            if isinstance(outputs[0], Finish) and (sequence := self._live(request_id)):
-                self._fail(sequence, outputs[0].error)
+            first, sequence = outputs[0], self._live(request_id)
+            if sequence and isinstance(first, Finish) and first.is_broken:
+                self._distrust(sequence, first)
         for request_id, context_len in zip(batch.request_ids, batch.context_lens, strict=True):
             if sequence := self._live(request_id):
                 self._computed(sequence, context_len)
@@ -138,7 +143,7 @@ class Scheduler:
         """End every request of a batch that could not be run."""
         for request_id in batch.request_ids:
             if sequence := self._live(request_id):
-                self._fail(sequence, error)
+                self._finish(sequence, FinishReason.ERROR, error)
         return self._take_outputs()
 
     def check(self) -> None:
@@ -231,13 +236,14 @@ class Scheduler:
         self.cache.write(sequence)
         if sequence.counts is not None and sequence.counts != self._said[sequence.request.id]:
             self._outputs.append(Admitted(sequence.request.id, sequence.counts))
-        if sequence.request.max_tokens == 0:
-            self._finish(sequence, FinishReason.LENGTH)
 
     def _accept(self, sequence: Sequence, output: Sampled) -> None:
         """Append one sampled id, or end the sequence whose row failed."""
         if isinstance(output, Finish):
             self._finish(sequence, output.reason, output.error)
+            return
+        if sequence.request.max_tokens == 0:  # the row only shows that the numbers are right
+            self._finish(sequence, FinishReason.LENGTH)
             return
         sequence.ids.append(output.id)
         self._outputs.append(output)
@@ -246,13 +252,23 @@ class Scheduler:
         if reason:
             self._finish(sequence, reason, error)
 
-    def _fail(self, sequence: Sequence, error: str | None) -> None:
-        """End a sequence; what it has computed may be wrong, so nobody is to begin with it."""
+    def _distrust(self, sequence: Sequence, finish: Finish) -> None:
+        """Numbers are wrong: whoever has used what the sequence has begins anew without it.
+
+        So does the sequence, once, if it had used what others computed; else it ends.
+        """
         self.cache.distrust(sequence)
+        for running in list(self.running):
+            if running is not sequence and not self.cache.is_trusted(running):
+                self._preempt(running)
         for waiting in self.waiting:
             if not self.cache.is_trusted(waiting):
                 self.cache.release(waiting)
-        self._finish(sequence, FinishReason.ERROR, error)
+        if sequence.num_taken and not sequence.is_retried:
+            sequence.is_retried = True
+            self._preempt(sequence)
+        else:
+            self._finish(sequence, finish.reason, finish.error)
 
     def _finish_reason(self, sequence: Sequence) -> FinishReason | None:
         """Why a sequence ends with its last id, if it does; the first that holds."""
@@ -271,9 +287,13 @@ class Scheduler:
         self._outputs.append(Finish(sequence.request.id, reason, error))
 
     def _live(self, request_id: str) -> Sequence | None:
-        """The scheduled sequence of that id, unless it ended since (its id may be in use again)."""
+        """The scheduled sequence of that id, unless it was ended or preempted since.
+
+        Its id may be in use again; one that is preempted has no pages.
+        """
         sequence = self._scheduled[request_id]
-        return sequence if self._sequences.get(request_id) is sequence else None
+        is_open = self._sequences.get(request_id) is sequence
+        return sequence if is_open and sequence.page_table else None
 
     def _take_outputs(self) -> list[Output]:
         outputs, self._outputs = self._outputs, []

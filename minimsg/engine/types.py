@@ -150,6 +150,7 @@ class Finish:
     request_id: str
     reason: FinishReason
     error: str | None = None  # with ERROR: the cause
+    is_broken: bool = False  # its numbers are wrong: so may be what it has read or computed
 
 
 Sampled = Token | Finish  # what comes of a row that samples
@@ -173,6 +174,7 @@ class Sequence:
     num_reached: int = 0  # the most of the ids that ever were computed
     counts: CacheCounts | None = None  # of the prompt; None: to be counted when it starts
     is_started: bool = False  # a step of it was computed: its counts stand
+    is_retried: bool = False  # it was begun anew, without what others had computed
     arrival: int = 0  # a number that grows
     since: float = 0.0  # when it arrived, by the clock of the cache's entries
 

@@ -107,9 +107,9 @@ class CacheOracle:
             assert not any(starts_with(each, gone) for each in self.published), "not a leaf"
         return node
 
-    def withdraw(self, chain: Chain, start: int, stop: int) -> list[Node]:
+    def withdraw(self, chain: Chain, stop: int) -> list[Node]:
         """Pages that are not to be trusted take with them what follows them."""
-        nodes = self._withdraw(chain, start, stop)
+        nodes = self._withdraw(chain, stop)
         for gone in [self._forget(node) for node in nodes]:
             assert not any(starts_with(each, gone) for each in self.published), "found behind it"
         return nodes

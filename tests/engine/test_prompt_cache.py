@@ -10,6 +10,7 @@ from minimsg.engine import prefix
 from minimsg.engine.scheduler import Scheduler
 from minimsg.engine.types import (
     Admitted,
+    Batch,
     CacheCounts,
     CacheMark,
     Finish,
@@ -176,15 +177,6 @@ def test_a_pin_holds_what_pressure_would_take_until_its_time_is_over() -> None:
     assert scheduler.add(sequence("recent again", 12, 1, first=500)).reused == 8
 
 
-def test_a_row_that_failed_leaves_nothing_to_others() -> None:
-    scheduler = make_scheduler()
-    scheduler.add(sequence("a", 9, marks=(CacheMark(8, 300),)))
-    batch = scheduler.schedule()
-    finish = Finish("a", FinishReason.ERROR, "not a number")
-    assert scheduler.commit(batch, [[finish]]) == [finish]
-    assert scheduler.add(sequence("b", 9, marks=(CacheMark(8, 300),))) == CacheCounts(written_5m=8)
-
-
 def test_nothing_is_kept_where_the_cache_is_off() -> None:
     scheduler = make_scheduler(is_on=False)
     marks = (CacheMark(8, 300),)
@@ -214,25 +206,62 @@ def test_neither_entry_nor_page_is_seen_by_another_tenant() -> None:
     assert scheduler.add(sequence("b", 9, 1, tenant="b", marks=marks)) == CacheCounts(written_5m=8)
 
 
-def test_what_a_failed_prompt_had_computed_is_found_by_nobody_and_what_it_had_read_stays() -> None:
-    mark = CacheMark(9, 300)
+def broken(batch: Batch, id: str) -> list[list[Sampled]]:
+    """Tokens, but not of `id`."""
+    finish = Finish(id, FinishReason.ERROR, "not a number", is_broken=True)
+    return [[finish if each == id else Token(each, 9, 0.0)] for each in batch.sample_ids]
+
+
+def test_whoever_used_what_a_broken_row_had_begins_anew_and_it_does_so_once() -> None:
     scheduler = make_scheduler(num_pages=15, max_step_tokens=6)
     run(scheduler, sequence("before", 5, marks=(CacheMark(4, 300),)))
-    other, failing = sequence("other", 7, max_tokens=9), sequence("failing", 14, marks=(mark,))
-    assert [scheduler.add(each).reused for each in (other, failing)] == [4, 4]
-    while failing.num_pending > 6:
+    other, victim = sequence("other", 7, max_tokens=9), sequence("victim", 14)
+    assert [scheduler.add(each).reused for each in (other, victim)] == [4, 4]
+    while victim.num_pending > 5:
+        step(scheduler)
+    num_said = other.num_generated
+    batch = scheduler.schedule()
+    assert scheduler.commit(batch, broken(batch, "victim")) == []
+    scheduler.check()
+    assert [each.num_computed for each in (other, victim)] == [0, 0]
+    assert scheduler.add(sequence("after", 14, marks=(CacheMark(9, 300, (4,)),))).read == 0
+    assert other.num_generated == num_said
+    while not victim.num_generated:
         step(scheduler)
     batch = scheduler.schedule()
-    sampled: list[list[Sampled]] = [
-        [Finish(id, FinishReason.ERROR, "not a number") if id == "failing" else Token(id, 9, 0.0)]
-        for id in batch.sample_ids
-    ]
-    assert "failing" in batch.sample_ids
-    scheduler.commit(batch, sampled)
-    scheduler.check()
-    again = sequence("again", 14, marks=(CacheMark(9, 300, (4,)),))
-    assert scheduler.add(again) == CacheCounts(read=4, written_5m=5, reused=4)
+    outputs = scheduler.commit(batch, broken(batch, "victim"))
+    assert Finish("victim", FinishReason.ERROR, "not a number") in outputs
     run_to_end(scheduler)
     assert len(other.ids) == 7 + 9
     assert scheduler.cache.pool.num_used == 0
-    assert scheduler.add(sequence("once more", 14)).reused == 12
+
+
+@pytest.mark.parametrize("max_tokens", [0, 5])
+def test_a_broken_row_leaves_nothing_to_others(max_tokens: int) -> None:
+    scheduler = make_scheduler()
+    scheduler.add(sequence("a", 9, max_tokens, marks=(CacheMark(8, 300),)))
+    batch = scheduler.schedule()
+    said = scheduler.commit(batch, broken(batch, "a"))
+    assert said == [Finish("a", FinishReason.ERROR, "not a number")]
+    assert scheduler.add(sequence("b", 9, marks=(CacheMark(8, 300),))) == CacheCounts(written_5m=8)
+
+
+def test_a_prompt_that_fills_the_window_writes_nothing() -> None:
+    scheduler = make_scheduler()
+    assert scheduler.add(sequence("full", 20, marks=(CacheMark(16, 300),))) == CacheCounts()
+    assert step(scheduler)[1] == [Finish("full", FinishReason.CONTEXT)]
+    assert not scheduler.has_work
+
+
+def test_a_fault_while_a_prompt_is_looked_up_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scheduler = make_scheduler()
+    run(scheduler, sequence("before", 9))
+    with monkeypatch.context() as patch:
+        patch.setattr(scheduler.cache.index, "use", lambda node: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            scheduler.add(sequence("a", 9))
+    scheduler.check()
+    assert not scheduler.has_work
+    assert scheduler.add(sequence("a", 9)).reused == 8

@@ -27,6 +27,7 @@ from .scheduling import (
     END,
     IMAGES,
     PAGE_SIZE,
+    WINDOW,
     Clock,
     cache_marks,
     make_scheduler,
@@ -55,6 +56,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.said: dict[str, list[Output]] = {}
         self.counts: dict[str, CacheCounts] = {}  # as they were said last
         self.computed: dict[str, set[int]] = {}  # places of a prompt that its own steps computed
+        self.doubted: set[str] = set()  # which may have begun anew
 
     @rule(seed=SEEDS)
     def add(self, seed: int) -> None:
@@ -74,6 +76,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.said[id], self.computed[id] = [], set()
         num_found = self.oracle.num_found(request)
         self.counts[id] = self.scheduler.add(self.sequences[id])
+        if len(ids) == WINDOW and request.max_tokens > 0:
+            assert self.counts[id] == CacheCounts()  # nothing is computed
+            return
         assert self.counts[id].reused == num_found
         self.look_at(request, self.counts[id])
 
@@ -100,7 +105,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         sampled: list[list[Sampled]] = [
             [Token(request_id, numbers.choice((END, 1, 1, 2)), 0.0)]
             if numbers.random() < 0.9
-            else [Finish(request_id, FinishReason.ERROR, "a row that failed")]
+            else [Finish(request_id, FinishReason.ERROR, "it failed", numbers.random() < 0.5)]
             for request_id in batch.sample_ids
         ]
         self.commit(batch, sampled)
@@ -163,6 +168,8 @@ class SchedulerMachine(RuleBasedStateMachine):
 
     def commit(self, batch: Batch, sampled: list[list[Sampled]]) -> None:
         """Note what is computed, but that of a row that failed."""
+        if any(isinstance(out, Finish) and out.is_broken for (out,) in sampled):
+            self.doubted.update(self.said)
         failed = {
             id
             for id, (out,) in zip(batch.sample_ids, sampled, strict=True)
@@ -203,7 +210,8 @@ class SchedulerMachine(RuleBasedStateMachine):
                 assert output.counts != self.counts[id]
                 self.counts[id] = output.counts
             elif isinstance(output, Token) and not any(isinstance(each, Token) for each in said):
-                assert len(self.computed[id]) + self.counts[id].reused == self.num_prompt(id)
+                num_done = len(self.computed[id]) + self.counts[id].reused
+                assert num_done == self.num_prompt(id) or id in self.doubted
             said.append(output)
             assert sum(isinstance(each, Token) for each in said) <= request.max_tokens
 
