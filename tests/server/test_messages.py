@@ -155,9 +155,10 @@ async def test_the_first_block_is_followed_by_a_ping(scripted: Running) -> None:
     assert kinds == ["message_start", "content_block_start", "ping", "content_block_delta"]
 
 
-async def test_the_end_of_a_stream_spells_out_a_missing_stop_sequence(scripted: Running) -> None:
+async def test_the_end_of_a_stream_spells_out_what_is_missing(scripted: Running) -> None:
     events = await scripted.stream(ask(PLAIN))
-    assert events[-2]["delta"] == {"stop_reason": "end_turn", "stop_sequence": None}
+    nothing = {"stop_sequence": None, "stop_details": None}
+    assert events[-2]["delta"] == {"stop_reason": "end_turn", **nothing}
 
 
 async def test_a_stream_says_how_it_wants_to_be_carried(scripted: Running) -> None:
