@@ -93,6 +93,8 @@ def _sums(text: str) -> tuple[dict[str, int], dict[str, int]]:
         raise ConfigError(f"its /metrics is not Prometheus's text: {error}") from None
     for sample in samples:
         name = sample.name.removeprefix("minimsg_")
+        if name == "requests_total" and sample.labels.get("endpoint") != "/messages":
+            continue  # those who watch it are not its work
         if name == "pages":
             pages[sample.labels.get("state", "")] = int(sample.value)
         elif not name.endswith(("_bucket", "_sum")):

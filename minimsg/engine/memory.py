@@ -52,6 +52,8 @@ def plan_cache(
     """
     if min(config.max_step_tokens, config.max_sequences) < 1:
         raise ConfigError("max_step_tokens and max_sequences must be at least 1")
+    if not 0 <= config.pin_budget <= 1:  # nor is NaN
+        raise ConfigError(f"pin_budget is {config.pin_budget}; it is a share, 0 to 1")
     window = requested_window(config.max_context, model_context)
     pages_a_window = -(-window // config.page_size)
     if config.num_pages is None:

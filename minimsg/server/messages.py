@@ -19,6 +19,7 @@ from minimsg.engine.token_stream import TokenStream
 from minimsg.engine.types import Finish, FinishReason, GenerationRequest, Priority
 from minimsg.errors import Overloaded
 from minimsg.protocol.build import fold
+from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.events import Event
 from minimsg.protocol.message import STOP_REASONS, StopReason
 from minimsg.server.auth import TENANT
@@ -31,7 +32,7 @@ from minimsg.server.stages import Stages
 from minimsg.server.state import REQUEST_ID, SERVER, Server
 from minimsg.server.stream import stream_response
 
-REUSED: Final = "minimsg-reused-tokens"  # of the prompt: their keys and values were there
+REUSED: Final = "minimsg-reused-tokens"
 
 
 async def create_message(request: web.Request) -> web.StreamResponse:
@@ -47,13 +48,12 @@ async def create_message(request: web.Request) -> web.StreamResponse:
     note = partial(note_stop_reason, request)
     events = reply(server, tokens, generation, prepared, note)
     headers = ignored_header(prepared.ignored)
-    if not dialect.is_strict:
-        headers[REUSED] = str(tokens.counts.reused)
     async with tokens, aclosing(events):
         if prepared.stream:
+            headers |= reused_header(tokens, dialect)
             return await stream_response(request, events, headers)
         message = fold([event async for event in events])
-    return json_response(message, headers=headers)
+    return json_response(message, headers=headers | reused_header(tokens, dialect))
 
 
 async def reply(
@@ -91,6 +91,11 @@ async def reply(
         if note is not None and event["type"] == "message_delta":
             note(event["delta"]["stop_reason"])
         yield event
+
+
+def reused_header(tokens: TokenStream, dialect: Dialect) -> dict[str, str]:
+    """How many tokens of the prompt need not be computed, as far as it is known by now."""
+    return {} if dialect.is_strict else {REUSED: str(tokens.counts.reused)}
 
 
 def _stop_reason(finish: Finish | None, stop_sequence: str | None) -> StopReason:
