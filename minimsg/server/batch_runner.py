@@ -1,7 +1,8 @@
 """Runs the requests of message batches, on what interactive work leaves.
 
 The same path as any request's (`messages.py`): prepare, submit, reply, fold; at a lower
-priority, few at once, and only one new one at a time while anybody waits for an answer.
+priority, few at once, and one at a time while anybody else's reply is in work: the others
+give way, and are computed again later, their prompts from the cache as a rule.
 What could not be run for a reason that passes (a full queue, an engine that starts again,
 a disk without room) is tried again; what is wrong with a request is its result. A result
 counts once it is on disk. Whatever has none when the server ends is run by the next one.
@@ -26,6 +27,7 @@ from minimsg.protocol.batches import errored, succeeded
 from minimsg.protocol.build import fold
 from minimsg.protocol.dialect import Dialect
 from minimsg.protocol.envelope import envelope
+from minimsg.protocol.events import Event
 from minimsg.protocol.message import Message, new_id
 from minimsg.server.dialect import own_dialect
 from minimsg.server.messages import reply
@@ -43,6 +45,10 @@ MAX_FAILURES: Final = 3  # of the engine beneath one request, which may be their
 DIALECT: Final[TypeAdapter[Dialect]] = TypeAdapter(Dialect)
 
 
+class InTheWay(Exception):
+    """Interactive work has come, and this is not the request that may run beside it."""
+
+
 class BatchRunner:
     """The tasks that run the requests of batches."""
 
@@ -51,6 +57,7 @@ class BatchRunner:
         self._is_work_there = asyncio.Event()
         self._claiming = asyncio.Lock()
         self._preparing = asyncio.Lock()  # a thread and a process are for interactive work
+        self._num_running = 0
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -76,15 +83,15 @@ class BatchRunner:
                 await self._server.until_idle()
             try:
                 if (item := await self._next()) is not None:
-                    await self._run(item)
+                    await self._run(item, gives_way=number > 0)
             except Exception:  # the outermost loop: whatever the store has, it may pass
                 logger.exception("a request of a message batch is tried again")
                 self.wake()
                 await asyncio.sleep(RETRY_S)
 
-    async def _run(self, item: Item) -> None:
+    async def _run(self, item: Item, *, gives_way: bool) -> None:
         try:
-            await self._keep(item, *await self._result(item))
+            await self._keep(item, *await self._result(item, gives_way))
         except Exception:
             await self._server.store.release_items([item])
             raise
@@ -100,13 +107,16 @@ class BatchRunner:
                 return item
         return None
 
-    async def _result(self, item: Item) -> tuple[ResultKind, bytes]:
+    async def _result(self, item: Item, gives_way: bool) -> tuple[ResultKind, bytes]:
         """What comes of a request, after as many tries as it needs."""
         num_failures = 0
         while True:
             request_id = new_id("req_")
             try:
-                return "succeeded", succeeded(await self._answer(item, request_id))
+                return "succeeded", succeeded(await self._answer(item, request_id, gives_way))
+            except InTheWay:
+                await self._server.until_idle()
+                continue
             except Overloaded as error:
                 logger.debug("%s waits: %s", request_id, error)
             except GenerationFailed as error:
@@ -118,8 +128,8 @@ class BatchRunner:
                 return "errored", _failed(error, request_id)
             await asyncio.sleep(RETRY_S)
 
-    async def _answer(self, item: Item, request_id: str) -> Message:
-        """The message. Raises RequestError, GenerationFailed."""
+    async def _answer(self, item: Item, request_id: str, gives_way: bool) -> Message:
+        """The message. Raises InTheWay, RequestError, GenerationFailed."""
         server, dialect = self._server, self._dialect(item)
         server.check_can_answer()
         async with self._preparing:
@@ -128,9 +138,21 @@ class BatchRunner:
             generation = await server.generation(request_id, prepared, item.tenant)
         generation = replace(generation, priority=Priority.BACKGROUND)
         tokens = await server.worker.submit(generation)
-        events = reply(server, tokens, generation, prepared)
-        async with tokens, aclosing(events):
-            return fold([event async for event in events])
+        self._num_running += 1
+        try:
+            async with tokens, aclosing(reply(server, tokens, generation, prepared)) as events:
+                return fold([event async for event in self._watched(events, gives_way)])
+        finally:
+            self._num_running -= 1
+
+    async def _watched(self, events: AsyncIterator[Event], gives_way: bool) -> AsyncIterator[Event]:
+        """The same events, as long as nobody else's reply is in work. Raises InTheWay."""
+        async for event in events:
+            if gives_way and self._server.num_requests > 0:
+                stats = self._server.worker.stats()
+                if stats.running + stats.waiting > self._num_running:
+                    raise InTheWay
+            yield event
 
     def _dialect(self, item: Item) -> Dialect:
         """That of whoever created the batch, and what this server can do."""

@@ -266,6 +266,23 @@ async def test_while_somebody_streams_one_request_is_begun_at_a_time(
     assert max(most) == 2
 
 
+async def test_what_runs_already_gives_way_to_a_stream_but_for_one_and_is_computed_later(
+    scripted: Running,
+) -> None:
+    items = requests(*"abcd", tape=LONG, max_tokens=800)
+    _, made = await take(scripted, json.dumps({"requests": items}).encode())
+    await eventually(lambda: scripted.server.worker.stats().running == NUM_AT_ONCE)
+    body = ask(LONG, stream=True, max_tokens=400)
+    async with scripted.session.post(f"{scripted.url}/v1/messages", json=body) as response:
+        await eventually(lambda: scripted.server.worker.stats().running == 2)
+        assert len(await done(scripted, made["id"], 0)) == 0
+        assert b"message_stop" in await response.read()
+    found: Any = await results(scripted, made["id"])
+    assert {result["message"]["content"][0]["text"] for result in found.values()} == {
+        TAPES[LONG][:800]
+    }
+
+
 async def test_a_batch_is_no_part_of_a_minutes_tokens(start: Start) -> None:
     running = await start(config=ServerConfig(tokens_per_minute=60))
     await run(running, requests("a", "b", tape=LONG, max_tokens=50))
