@@ -99,7 +99,6 @@ async def calls_of(schema: dict[str, Any], format: str, path: str | None) -> lis
 @pytest.mark.parametrize("format", ["hermes", "qwen_xml"])
 @settings(
     max_examples=30,
-    deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
@@ -120,7 +119,6 @@ def test_a_strict_tool_is_refused_by_place_or_called_as_its_schema_says(
 @pytest.mark.parametrize("format", ["hermes", "qwen_xml"])
 @settings(
     max_examples=12,
-    deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],

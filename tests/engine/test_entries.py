@@ -192,9 +192,7 @@ class EntriesMachine(RuleBasedStateMachine):
 
 
 TestEntries = EntriesMachine.TestCase
-TestEntries.settings = settings(
-    max_examples=80, stateful_step_count=40, deadline=None, derandomize=True
-)
+TestEntries.settings = settings(max_examples=80, stateful_step_count=40, derandomize=True)
 
 
 def test_of_too_many_entries_the_one_used_longest_ago_goes(monkeypatch: pytest.MonkeyPatch) -> None:

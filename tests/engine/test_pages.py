@@ -77,9 +77,7 @@ class PagesMachine(RuleBasedStateMachine):
 
 
 TestPages = PagesMachine.TestCase
-TestPages.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, derandomize=True
-)
+TestPages.settings = settings(max_examples=60, stateful_step_count=40, derandomize=True)
 
 
 def test_a_page_freed_twice_is_a_fault_of_ours() -> None:

@@ -180,6 +180,4 @@ def is_longer(one: Prefix, other: Prefix) -> bool:
 
 
 TestPrefix = PrefixMachine.TestCase
-TestPrefix.settings = settings(
-    max_examples=80, stateful_step_count=40, deadline=None, derandomize=True
-)
+TestPrefix.settings = settings(max_examples=80, stateful_step_count=40, derandomize=True)

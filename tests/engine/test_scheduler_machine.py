@@ -217,6 +217,4 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 
 TestScheduler = SchedulerMachine.TestCase
-TestScheduler.settings = settings(
-    max_examples=60, stateful_step_count=50, deadline=None, derandomize=True
-)
+TestScheduler.settings = settings(max_examples=60, stateful_step_count=50, derandomize=True)

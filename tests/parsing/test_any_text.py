@@ -86,7 +86,7 @@ def calls_of(segments: list[Segment]) -> Iterator[tuple[str, str, bool]]:
         yield name, input, False
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(list(PARSERS)), texts, st.integers(1, 6), st.booleans())
 def test_calls_are_known_and_their_input_is_json_whatever_the_text(
     name: str, text: str, size: int, is_cut: bool
@@ -104,7 +104,7 @@ def test_calls_are_known_and_their_input_is_json_whatever_the_text(
             jiter.from_json(input.encode(), partial_mode=True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(list(PARSERS)), texts)
 def test_text_and_thinking_are_parts_of_what_was_written_in_its_order(name: str, text: str) -> None:
     place = 0

@@ -21,7 +21,7 @@ values: st.SearchStrategy[JsonValue] = st.recursive(
 layouts = st.sampled_from([None, 1, 2])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(values, st.booleans(), layouts)
 def test_strict_json_comes_out_as_it_went_in(
     value: JsonValue, ensure_ascii: bool, indent: int | None
@@ -30,7 +30,7 @@ def test_strict_json_comes_out_as_it_went_in(
     assert read_json(text) == text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.dictionaries(st.text(max_size=3), values, max_size=4), st.data())
 def test_wherever_it_is_closed_the_whole_is_json_and_holds_only_what_was_said(
     value: dict[str, JsonValue], data: st.DataObject

@@ -34,7 +34,7 @@ PUBLISHED: Final = [
 def hold_for_any_conversation(chat: ChatModel) -> None:
     """No request fails; all of it is shown, or listed; none of it is a control token."""
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(requests())
     def check(body: Block) -> None:
         prompt = prompt_of(chat, **body)

@@ -62,7 +62,7 @@ def read(chat: ChatModel, body: Block) -> tuple[list[int], tuple[CacheMark, ...]
 
 
 def hold_for_any_conversation(chat: ChatModel, *, is_forgetful: bool = False) -> None:
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(requests(), st.sets(st.integers(0, 2), max_size=2))
     def check(body: Block, places: set[int]) -> None:
         if body["messages"][-1]["role"] == "assistant":

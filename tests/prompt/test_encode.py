@@ -48,7 +48,7 @@ def test_a_template_text_encodes_as_the_genuine_tokenizer_does(
     theirs = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     marks = Marks(ours.control)
 
-    @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=200, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.sampled_from(WORDS), max_size=8).map("".join))
     def check(text: str) -> None:
         pieces = marks.split(marks.mark(text))

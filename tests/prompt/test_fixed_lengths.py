@@ -48,7 +48,7 @@ def hold_for_any_text(tokenizer: Tokenizer) -> None:
     def control(name: str) -> str:
         return marks.mark(name) if name in tokenizer.control else ""
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(ENDS, TEXTS, TEXTS.filter(bool), st.lists(st.tuples(ENDS, TEXTS, ENDS), max_size=4))
     def check(start: str, first: str, said: str, endings: list[tuple[str, str, str]]) -> None:
         before = first + control(start) + said

@@ -118,7 +118,7 @@ def hold_for_ten_thousand_texts(oracle: Oracle) -> None:
     """Both properties, over EXAMPLES conversations of TEXTS_AN_EXAMPLE texts."""
     harmless = oracle.controls(render(_chat_of(["x"] * TEXTS_AN_EXAMPLE), oracle.chat).ids)
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(texts_around(list(oracle.chat.tokenizer.control)))
     def check(texts: list[str]) -> None:
         ids = render(_chat_of(texts), oracle.chat).ids

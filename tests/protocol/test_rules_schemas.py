@@ -115,7 +115,7 @@ def names(schema: JsonValue) -> set[str]:
     return keys.union(*map(names, inside))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(OBJECT, EXAMPLES)
 def test_what_is_said_to_misfit_does(schema: Any, example: Any) -> None:
     if "$ref" in names(schema):

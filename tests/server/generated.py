@@ -233,7 +233,6 @@ def examples(number: int, model: str = MODEL) -> list[Json]:
     @settings(
         max_examples=number,
         database=None,
-        deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )

@@ -82,14 +82,14 @@ def moved_about(body: Any) -> Any:
     return turned(body)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(body=requests())
 def test_what_a_client_moves_about_changes_no_id(served: Served, body: Json) -> None:
     ids = prepared(body, served).prompt_ids
     assert prepared(moved_about(body), served).prompt_ids == ids
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(body=requests(), version=st.text("0123456789abcdef", min_size=3))
 def test_the_billing_text_of_a_client_changes_no_id(
     served: Served, body: Json, version: str
@@ -102,7 +102,7 @@ def test_the_billing_text_of_a_client_changes_no_id(
     assert prepared(bodies[0], served).prompt_ids == prepared(bodies[1], served).prompt_ids
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(body=requests())
 def test_marks_are_lengths_of_the_prompt(served: Served, body: Json) -> None:
     made = prepared(body, served)

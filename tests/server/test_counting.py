@@ -105,7 +105,6 @@ def check_counts(served: Served, number: int = FEW) -> None:
 
     @settings(
         max_examples=number,
-        deadline=None,
         derandomize=number == FEW,
         suppress_health_check=list(HealthCheck),
     )

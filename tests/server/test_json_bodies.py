@@ -157,7 +157,7 @@ async def test_strict_refuses_equal_keys(start: Start, data: bytes, key: str) ->
     assert status == 200
 
 
-FEW = settings(max_examples=50, deadline=None)
+FEW = settings(max_examples=50)
 VALUES = st.recursive(
     st.none()
     | st.booleans()

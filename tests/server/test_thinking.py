@@ -369,7 +369,7 @@ async def prompt_tokens(running: Running, body: Json) -> int:
 class TestSignatures:
     async def test_a_block_is_taken_back_as_it_was_sent(self, serve: Start) -> None:
         for profile in ("compat", "strict"):
-            running = await serve(profile=profile)
+            running = await serve(profile=profile, no_store=True)  # beside the other
             running.session.headers["anthropic-version"] = "2023-06-01"
             for fields in ({}, {"thinking": OMITTED}):
                 await running.post(await replayed(running, "plan", unchanged) | fields)
@@ -430,10 +430,10 @@ class TestSignatures:
         await running.post(body, status=400)
 
     async def test_it_outlives_the_server(self, serve: Start, tmp_path: Path) -> None:
-        first = await serve(profile="strict")
+        first = await serve(profile="strict", no_store=True)
         first.session.headers["anthropic-version"] = "2023-06-01"
         body = await replayed(first, "plan", unchanged)
-        second = await serve(profile="strict")
+        second = await serve(profile="strict", no_store=True)
         second.session.headers["anthropic-version"] = "2023-06-01"
         await second.post(body)
         assert (tmp_path / KEY_FILE).exists()

@@ -71,7 +71,7 @@ def test_what_is_pushed_adds_up_to_the_whole_decoding(pair: Pair) -> None:
     tokenizer = pair.ours
     any_id = st.integers(0, tokenizer.vocab_size + 10) | st.integers(0, 300)
 
-    @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=500, suppress_health_check=list(HealthCheck))
     @given(st.lists(any_id, max_size=30))
     def check(ids: list[int]) -> None:
         assert "".join(pushed(tokenizer, ids)) == tokenizer.decode(ids)

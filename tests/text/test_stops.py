@@ -83,7 +83,7 @@ def test_every_split_gives_what_the_whole_text_gives(sequences: list[str], text:
 small = st.text("ab", min_size=1, max_size=5)
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=1_000)
 @given(st.lists(small, max_size=6), st.lists(st.text("abc", max_size=4), max_size=8))
 def test_any_text_in_any_pieces_gives_what_the_whole_text_gives(
     sequences: list[str], pieces: list[str]
@@ -91,7 +91,7 @@ def test_any_text_in_any_pieces_gives_what_the_whole_text_gives(
     assert matched(sequences, pieces) == whole_text(sequences, "".join(pieces))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(small, max_size=6), st.text("abc", max_size=12))
 def test_no_more_is_held_back_than_may_become_a_match(sequences: list[str], text: str) -> None:
     stops = StopMatcher(sequences)

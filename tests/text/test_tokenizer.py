@@ -78,7 +78,7 @@ def test_ids_begin_in_the_order_of_the_text(pair: Pair, text: str) -> None:
 def test_any_text_encodes_and_decodes_as_the_genuine_tokenizer_does(pair: Pair) -> None:
     ours, theirs = pair.ours, pair.theirs
 
-    @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=300, suppress_health_check=list(HealthCheck))
     @given(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("<|>▁ Hello\n")))
     def check(text: str) -> None:
         if not any(control in text for control in ours.control):
