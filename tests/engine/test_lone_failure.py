@@ -167,3 +167,46 @@ def test_neighbours_say_what_they_say_alone(
     engine.runner.run = sound  # type: ignore[method-assign]
     afterwards = run(engine, *requests)  # in its pages, and in those that all share
     assert {id: ids_of(outputs) for id, outputs in afterwards.items()} == alone
+
+
+def poison_once(engine: Engine, victim: str) -> None:
+    """NaN in all keys and values of the first step that computes some of the victim's prompt."""
+    clean, left = engine.runner.run, [victim]
+
+    def poisoned(batch: Batch) -> torch.Tensor:
+        logits = clean(batch)
+        if left and victim in batch.request_ids:
+            left.clear()
+            row = batch.request_ids.index(victim)
+            slots = batch.slots[batch.query_starts[row] : batch.query_starts[row + 1]]
+            for layer in engine.runner.cache.layers:
+                layer.key.flatten(0, 1)[slots] = torch.nan
+                layer.value.flatten(0, 1)[slots] = torch.nan
+        return logits
+
+    engine.runner.run = poisoned  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("end", ["fails", "is cancelled", "only fills the cache"])
+def test_a_fault_in_a_prompt_reaches_nobody_who_begins_alike(
+    folder: Path,
+    requests: list[GenerationRequest],
+    alone: dict[str, list[int]],
+    run: Any,
+    ids_of: Any,
+    end: str,
+) -> None:
+    engine = load_engine(folder, EngineConfig(dtype="float32", num_pages=48, max_step_tokens=16))
+    victim = replace(requests[5], id="victim")
+    if end == "only fills the cache":
+        victim = replace(victim, max_tokens=0)
+    poison_once(engine, victim.id)
+    if end == "is cancelled":
+        engine.add(victim)
+        engine.step()
+        engine.cancel(victim.id)
+        engine.step()
+    else:
+        run(engine, victim)
+    for request in requests:
+        assert ids_of(run(engine, request)[request.id]) == alone[request.id]
