@@ -56,7 +56,14 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.said: dict[str, list[Output]] = {}
         self.counts: dict[str, CacheCounts] = {}  # as they were said last
         self.computed: dict[str, set[int]] = {}  # places of a prompt that its own steps computed
-        self.doubted: set[str] = set()  # which may have begun anew
+        self.preempted: set[str] = set()  # what they had found may be computed again
+        preempt = self.scheduler._preempt
+
+        def noted(sequence: Sequence) -> None:
+            self.preempted.add(sequence.request.id)
+            preempt(sequence)
+
+        self.scheduler._preempt = noted  # type: ignore[method-assign]
 
     @rule(seed=SEEDS)
     def add(self, seed: int) -> None:
@@ -149,7 +156,7 @@ class SchedulerMachine(RuleBasedStateMachine):
             request, ids = sequence.request, sequence.ids
             start, (stop,) = part.positions[0], part.context_lens
             assert part.input_ids == ids[start:stop]
-            if not self.computed[request.id]:
+            if not self.computed[request.id] and request.id not in self.preempted:
                 assert sequence.counts is not None
                 assert sequence.counts.reused == start
             for position, slot in zip(part.positions, part.slots, strict=True):
@@ -168,8 +175,6 @@ class SchedulerMachine(RuleBasedStateMachine):
 
     def commit(self, batch: Batch, sampled: list[list[Sampled]]) -> None:
         """Note what is computed, but that of a row that failed."""
-        if any(isinstance(out, Finish) and out.is_broken for (out,) in sampled):
-            self.doubted.update(self.said)
         failed = {
             id
             for id, (out,) in zip(batch.sample_ids, sampled, strict=True)
@@ -211,7 +216,8 @@ class SchedulerMachine(RuleBasedStateMachine):
                 self.counts[id] = output.counts
             elif isinstance(output, Token) and not any(isinstance(each, Token) for each in said):
                 num_done = len(self.computed[id]) + self.counts[id].reused
-                assert num_done == self.num_prompt(id) or id in self.doubted
+                assert num_done >= self.num_prompt(id)
+                assert num_done == self.num_prompt(id) or id in self.preempted
             said.append(output)
             assert sum(isinstance(each, Token) for each in said) <= request.max_tokens
 

@@ -80,6 +80,7 @@ def dialect(row: Row, profile: Profile = "compat", version: Version = OLD) -> Di
         lacking=frozenset(row.lacking),
         without=frozenset(row.without),
         drops_server_tools=row.drops,
+        is_in_batch=row.in_batch,
     )
 
 

@@ -31,6 +31,7 @@ class Row:
     betas: tuple[str, ...] = ()
     lacking: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    in_batch: bool = False  # whether it is one of a message batch
     drops: bool = False  # whether the server leaves out tools that it cannot run
     error_code: str | None = None
     unheeded: tuple[str, ...] = field(default=())  # of compat, if it is OK

@@ -141,4 +141,12 @@ ROWS: Final = (
         strict=f"chat_template: {EXTRA}",
     ),
     Row("a seed", {"seed": 7}, compat=OK, strict=f"seed: {EXTRA}"),
+    # message batches
+    Row(
+        "a stream to nobody",
+        {"stream": True},
+        "stream: is not supported in a message batch",
+        count=OK,
+        in_batch=True,
+    ),
 )
