@@ -5,12 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from pathlib import Path
 from typing import Protocol
 
 import pytest
 import torch
 from torch import Tensor
 
+from minimsg import builtin
 from minimsg.config import EngineConfig
 from minimsg.engine.engine import Engine
 from minimsg.engine.types import Finish, FinishReason, GenerationRequest, Output, Token
@@ -62,6 +64,14 @@ class Run(Protocol):
 
 class MakeEngine(Protocol):
     def __call__(self, *, max_context: int = ..., **settings: object) -> Engine: ...
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built-in model with random weights: a small transformer."""
+    path = tmp_path_factory.mktemp("tiny")
+    builtin.write_tiny(path)
+    return path
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import torch
 
-from minimsg import builtin
 from minimsg.config import EngineConfig
 from minimsg.engine.batch import build_batch
 from minimsg.engine.cache import PagedKVCache
@@ -24,13 +23,6 @@ from minimsg.loading import load_engine
 CPU = torch.device("cpu")
 NUM_TOKENS = 16
 GREEDY = SamplingParams(temperature=0)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tiny")
-    builtin.write_tiny(path)
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import torch
 
-from minimsg import builtin
 from minimsg.config import EngineConfig
 from minimsg.engine.engine import Engine
 from minimsg.engine.types import Batch, Finish, FinishReason, GenerationRequest, SamplingParams
@@ -27,13 +26,6 @@ VICTIM = "r2"
 FROM_STEP = 6
 
 Fault = Callable[[Engine, list[GenerationRequest]], None]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("tiny")
-    builtin.write_tiny(path)
-    return path
 
 
 @pytest.fixture(scope="module")
