@@ -21,7 +21,8 @@ async def full(start: Start) -> AsyncIterator[Running]:
     """A server that runs one request while another waits: there is no room for a third."""
     running = await start("scripted", engine=ONE_AT_A_TIME, config=ServerConfig(max_queue=1))
     busy = [asyncio.create_task(running.post(ask(LONG))) for _ in range(2)]
-    await eventually(lambda: running.server.worker.stats().waiting == 1)
+    stats = running.server.worker.stats
+    await eventually(lambda: (stats().running, stats().waiting) == (1, 1))  # both have arrived
     yield running
     for task in busy:
         task.cancel()
