@@ -1,19 +1,26 @@
-"""The environment in which other people's programs and libraries run beside ours.
+"""Other people's programs and libraries beside ours: how they are started, in what environment.
 
 A benchmark compares and a test of a client asks our server; neither reports: telemetry
 and look-ups are switched off by the switches that the programs document, and what ignores
 them meets a proxy that is nobody. Set it before the import of the library; libraries read
-it once.
+it once. A program that ends in time is `run`, one that listens is `running`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from tempfile import TemporaryFile
+
+from minimsg.errors import ConfigError
 
 # Port 9 is "discard" (RFC 863); nothing listens there, so a connection is refused at once.
 CLOSED = "http://127.0.0.1:9"
+LAST_WORDS = 400  # characters of what a program said, shown when it fails
+FAREWELL_S = 10  # for a program to end when it is told to
 
 
 def quiet_environment() -> dict[str, str]:
@@ -47,3 +54,65 @@ def quiet() -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def run(command: Sequence[str], timeout_s: float) -> str:
+    """What a program writes to its standard output. Raises ConfigError unless it ends well."""
+    try:
+        done = subprocess.run(
+            command,
+            env=os.environ | quiet_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+        )
+    except OSError as error:
+        raise ConfigError(f"{command[0]} cannot be started: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ConfigError(f"{command[0]} took more than {timeout_s:g} s") from error
+    if done.returncode:
+        raise ConfigError(f"{command[0]} ended with {done.returncode}: {_end(done.stderr)}")
+    return done.stdout
+
+
+@contextmanager
+def running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A program for as long as the block lasts; it is told to end, then made to.
+
+    Raises ConfigError if it cannot be started, or if it has ended with an error meanwhile.
+    """
+    with TemporaryFile() as said:
+        try:
+            process = subprocess.Popen(
+                command,
+                env=os.environ | quiet_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+        except OSError as error:
+            raise ConfigError(f"{command[0]} cannot be started: {error.strerror}") from error
+        try:
+            yield process
+        finally:
+            has_ended = process.poll() is not None
+            _end_process(process)
+            said.seek(0)
+            words = said.read().decode(errors="replace")
+        if has_ended:
+            raise ConfigError(f"{command[0]} ended with {process.returncode}: {_end(words)}")
+
+
+def _end_process(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)  # nothing happens if it is over
+    try:
+        process.wait(FAREWELL_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _end(words: str) -> str:
+    return words.strip()[-LAST_WORDS:]

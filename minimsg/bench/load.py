@@ -11,6 +11,7 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Final, Protocol
 
 import aiohttp
 
@@ -21,6 +22,8 @@ from minimsg.bench.settings import LoadSettings
 from minimsg.bench.target import FAILURES, Target, failure_kind
 from minimsg.errors import ConfigError
 
+TIME_LIMIT_S: Final = 300.0
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -29,6 +32,12 @@ class Measured:
     model: str
     prompt_length: str  # how the wanted length was met
     levels: list[Level]
+
+
+class Texts(Protocol):
+    """Prompts by number."""
+
+    def __getitem__(self, number: int, /) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -44,23 +53,27 @@ class Prompts:
 
 async def measure(plan: LoadSettings) -> Measured:
     """Calibrate, warm up, then run every level. Raises ConfigError if nothing answers."""
-    key = {"x-api-key": plan.api_key} if plan.api_key else {}
-    session = aiohttp.ClientSession(
-        headers={"anthropic-version": "2023-06-01"} | key,
-        timeout=aiohttp.ClientTimeout(total=plan.request_timeout_s),
-        connector=aiohttp.TCPConnector(limit=0),
-        cookie_jar=aiohttp.DummyCookieJar(),
-    )
-    async with session:
+    async with open_session(plan.request_timeout_s, plan.api_key) as session:
         target = Target(session, plan.url, plan.model or "")
-        target.model = plan.model or await _first_model(target)
+        target.model = plan.model or await first_model(target)
         words, how = await _prompt_words(target, plan.prompt_tokens)
         await _warm_up(target, Prompts(words)[0], plan.max_tokens)
         return Measured(target.model, how, await _run_levels(target, words, plan))
 
 
+def open_session(request_timeout_s: float, api_key: str | None = None) -> aiohttp.ClientSession:
+    """A session for any number of streams; to be closed."""
+    key = {"x-api-key": api_key} if api_key else {}
+    return aiohttp.ClientSession(
+        headers={"anthropic-version": "2023-06-01"} | key,
+        timeout=aiohttp.ClientTimeout(total=request_timeout_s),
+        connector=aiohttp.TCPConnector(limit=0),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
 async def _run_levels(target: Target, words: int, plan: LoadSettings) -> list[Level]:
-    deadline = perf_counter() + plan.time_limit_s
+    deadline = perf_counter() + (TIME_LIMIT_S if plan.time_limit_s is None else plan.time_limit_s)
     levels: list[Level] = []
     seed = 1  # 0 was the warm-up
     for streams in plan.levels:
@@ -75,8 +88,17 @@ async def _run_levels(target: Target, words: int, plan: LoadSettings) -> list[Le
 
 
 async def run_level(
-    target: Target, streams: int, requests: int, prompts: Prompts, max_tokens: int, deadline: float
+    target: Target, streams: int, requests: int, prompts: Texts, max_tokens: int, deadline: float
 ) -> Level:
+    """The figures of one number of streams."""
+    start = perf_counter()
+    samples, errors = await run_streams(target, streams, requests, prompts, max_tokens, deadline)
+    return summarize(streams, samples, errors, perf_counter() - start)
+
+
+async def run_streams(
+    target: Target, streams: int, requests: int, prompts: Texts, max_tokens: int, deadline: float
+) -> tuple[list[Sample], Counter[str]]:
     """`streams` at once; each has the same share of the requests, so that none runs ahead."""
     samples: list[Sample] = []
     errors: Counter[str] = Counter()
@@ -90,12 +112,11 @@ async def run_level(
                 is_over = perf_counter() >= deadline
                 errors["time limit of the run" if is_over else failure_kind(failure)] += 1
 
-    start = perf_counter()
     await asyncio.gather(*(stream(range(s, requests, streams)) for s in range(streams)))
-    return summarize(streams, samples, errors, perf_counter() - start)
+    return samples, errors
 
 
-async def _first_model(target: Target) -> str:
+async def first_model(target: Target) -> str:
     try:
         return await target.first_model()
     except FAILURES as failure:

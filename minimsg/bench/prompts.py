@@ -1,8 +1,8 @@
 """Generated prompts of about a wanted length in tokens.
 
 Common English words, drawn with a seed: no two requests share a prefix that a server
-could have cached, and two runs ask the same. Knows no tokenizer; a counting function
-is passed in.
+could have cached, and two runs ask the same. `questions` are what a model answers at
+length. Knows no tokenizer; a counting function is passed in.
 """
 
 from __future__ import annotations
@@ -18,6 +18,18 @@ TEXT = (
 )
 WORDS = TEXT.split()
 
+FORMS = (
+    "Write a long story about {}.",
+    "Explain in detail what {} is good for.",
+    "Describe the history of {}.",
+    "Give ten pieces of advice about {}.",
+)
+TOPICS = (
+    *("bread", "rivers", "clocks", "bees", "trains", "salt", "maps", "glass", "gardens"),
+    *("music", "bridges", "stars", "paper", "wool", "ships", "numbers", "kites", "tea"),
+    *("owls", "rain"),
+)
+
 # Two lengths, far enough apart that the slope between them is the tokens of a word.
 SHORT, LONG = 32, 160
 TOKENS_PER_WORD = 1.1  # typical of WORDS; taken where nobody counts
@@ -26,6 +38,11 @@ TOKENS_PER_WORD = 1.1  # typical of WORDS; taken where nobody counts
 def words(count: int, seed: int) -> str:
     """`count` words; different seeds differ from the first words on."""
     return " ".join(Random(seed).choices(WORDS, k=count))
+
+
+def questions(count: int) -> list[str]:
+    """The first `count` of 80, which differ by topic first."""
+    return [form.format(topic) for form in FORMS for topic in TOPICS][:count]
 
 
 async def words_for(tokens: int, count: Callable[[str], Awaitable[int]]) -> int:

@@ -1,47 +1,37 @@
 """Two engines compared in rounds: A, B, A, B ... and the ratio inside each round.
 
 On a shared machine the same command moves by up to 2x between moments, so only what was
-measured back to back is compared, and a verdict is given only where the machine was
-quiet. Knows no engine: a side is two generators of figures (`Side`). Ours and
-transformers' are in `sides.py`.
+measured back to back is compared. Knows no engine: a side is two generators of figures
+(`Side`). Ours and transformers' are in `sides.py`, llama.cpp's in `llama.py`, those of
+servers in `serving.py`; what all rounds say together is in `findings.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from statistics import median
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from minimsg.bench.settings import TRANSFORMERS, Shapes
 
-MAX_LOAD = 0.5  # load average before the start, above which others are at work
-MAX_PROBE_SPREAD = 0.2  # of the read bandwidth, between the rounds
-
+P = TypeVar("P")
+P_contra = TypeVar("P_contra", contravariant=True)
 Prompt = list[int]
 Figures = Generator[float, None, None]  # measures once for each item that is taken
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """How many of our greedy tokens are the other side's choice after the same tokens."""
+class Side(Protocol[P_contra]):
+    """One of the two, which takes prompts as ids or as text."""
 
-    tokens: int
-    same: int
-
-
-class Side(Protocol):
-    """One of the two engines."""
-
-    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Figures:
+    def decoding(self, prompts: Sequence[P_contra], new_tokens: int) -> Figures:
         """Tokens per second of `new_tokens` more steps of all prompts together.
 
         The prompts are computed once, before the first item; the context then grows.
         """
 
-    def prefilling(self, prompts: list[Prompt]) -> Figures:
+    def prefilling(self, prompts: Sequence[P_contra]) -> Figures:
         """Prompt tokens per second up to the first new token, of one prompt after the other."""
 
 
@@ -59,33 +49,34 @@ class Round:
         return self.ours / self.theirs
 
 
-@dataclass(frozen=True)
-class Spread:
-    """The ratios of all rounds."""
-
-    min: float
-    median: float
-    max: float
-
-
 def measure(
-    ours: Side,
-    theirs: Side,
+    ours: Side[P],
+    theirs: Side[P],
     shapes: Shapes,
-    prompts: Callable[[int, int], list[Prompt]],
+    prompts: Callable[[int, int], list[P]],
     rounds: Rounds,
 ) -> dict[str, list[Round]]:
-    """The rounds of each figure. `prompts(number, tokens)` makes prompts of equal length."""
-    *decoding, prefilling = shapes.names(TRANSFORMERS)
-    shared = prompts(rounds.number + 1, shapes.prefill)
-    sides = [side.prefilling(shared) for side in (ours, theirs)]
-    prefilled = rounds.run(prefilling, *sides)
+    """The rounds of each figure. `prompts(number, tokens)` makes prompts of equal length.
+
+    The cheapest figures come first, the report has them in the order of its names.
+    """
+    names = shapes.names(TRANSFORMERS)
+    decodings = dict(zip(names, shapes.batches, strict=False))
+    (short, *longer) = zip(names[len(decodings) :], shapes.prefills, strict=True)
     figures = {}
-    for name, batch in zip(decoding, shapes.batches, strict=True):
+
+    def prefill(name: str, tokens: int) -> None:
+        shared = prompts(rounds.number + 1, tokens)
+        figures[name] = rounds.run(name, ours.prefilling(shared), theirs.prefilling(shared))
+
+    prefill(*short)
+    for name, batch in decodings.items():
         shared = prompts(batch, shapes.context)
         sides = [side.decoding(shared, shapes.new_tokens) for side in (ours, theirs)]
         figures[name] = rounds.run(name, *sides)
-    return {**figures, prefilling: prefilled}
+    for each in longer:
+        prefill(*each)
+    return {name: figures[name] for name in names}
 
 
 class Rounds:
@@ -129,62 +120,3 @@ class Rounds:
             longest_s = max(longest_s, perf_counter() - start)
             self._on_round(name, done[-1])
         return done
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What all rounds say together."""
-
-    figures: dict[str, list[Round]]
-    load_before: float | None
-    agreement: Agreement
-
-    @property
-    def spreads(self) -> dict[str, Spread]:
-        """Smallest, median and largest ratio of each figure."""
-        spreads = {}
-        for name, rounds in self.figures.items():
-            ratios = [one.ratio for one in rounds]
-            spreads[name] = Spread(min(ratios), median(ratios), max(ratios))
-        return spreads
-
-    @property
-    def noise(self) -> list[str]:
-        """Why the machine was too busy for a verdict; empty if it was quiet."""
-        reasons = []
-        if self.load_before is not None and self.load_before > MAX_LOAD:
-            reasons.append(f"load average {self.load_before} before the start (limit {MAX_LOAD})")
-        probes = [one.read_gb_per_s for rounds in self.figures.values() for one in rounds]
-        spread = 1 - min(probes) / max(probes)
-        if spread > MAX_PROBE_SPREAD:
-            reasons.append(f"read bandwidth varied by {spread:.0%} (limit {MAX_PROBE_SPREAD:.0%})")
-        return reasons
-
-    @property
-    def verdicts(self) -> dict[str, str] | None:
-        """Of each figure, in one word; None if the machine was too busy to say."""
-        if self.noise:
-            return None
-        return {name: _verdict(spread) for name, spread in self.spreads.items()}
-
-    def as_dict(self) -> dict[str, object]:
-        """For JSON; `ratios` are the medians, ours / theirs."""
-        return {
-            "ratios": {name: spread.median for name, spread in self.spreads.items()},
-            "spreads": {name: asdict(spread) for name, spread in self.spreads.items()},
-            "verdicts": self.verdicts,
-            "noise": self.noise,
-            "agreement": asdict(self.agreement),
-            "load_average_before": self.load_before,
-            "rounds": {
-                name: [asdict(one) | {"ratio": one.ratio} for one in rounds]
-                for name, rounds in self.figures.items()
-            },
-        }
-
-
-def _verdict(spread: Spread) -> str:
-    """`faster` or `slower` only if every round agrees."""
-    if spread.min > 1:
-        return "faster"
-    return "slower" if spread.max < 1 else "undecided"

@@ -5,23 +5,32 @@ Torch-free and light: the command's help needs nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
-from minimsg.config import option
+from minimsg.config import EngineConfig, option
 from minimsg.errors import ConfigError
 
 MAX_STREAMS = 1024
 
 TRANSFORMERS, NO_PREFIX_CACHE, ORDINARY = "transformers", "no-prefix-cache", "ordinary"
-MASKS = "masks"
+LLAMA_BENCH, LLAMA_SERVER, IN_PROCESS, MASKS = "llama-bench", "llama-server", "in-process", "masks"
 RIVALS = {
     TRANSFORMERS: "transformers",
+    LLAMA_BENCH: "llama.cpp by its own benchmarks, a short run a round",
+    LLAMA_SERVER: "its server beside ours, under one load",
+    IN_PROCESS: "our server, beside our engine without one",
     NO_PREFIX_CACHE: "our engine without its prefix cache",
     ORDINARY: "deterministic mode, beside our engine without it",
     MASKS: "what a grammar costs, beside the rest of a step",
 }
 """What `--vs` can name."""
+SERVERS = (LLAMA_SERVER, IN_PROCESS)
+"""Those whose ours is a server."""
+PREFILLS = (512, 4096)
+DTYPES: tuple[str, ...] = next(
+    field.metadata["choices"] for field in fields(EngineConfig) if field.name == "dtype"
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,9 @@ class LoadSettings:
     )
     prompt_tokens: int = option(256, "Length of each prompt, about.", minimum=1)
     max_tokens: int = option(64, "Length limit of each reply.", minimum=1)
-    time_limit_s: float = option(300.0, "Seconds that the measurement may take.")
+    time_limit_s: float | None = option(
+        None, "Seconds that the measurement may take; default is 300, with --vs 3600."
+    )
     request_timeout_s: float = option(120.0, "Seconds that one reply may take.")
     api_key: str | None = option(None, "Key to send, if the server wants one.")
 
@@ -63,8 +74,9 @@ class Shapes:
 
     batches: tuple[int, ...] = (1, 8, 16)
     context: int = 256  # prompt tokens of each sequence; grows by `new_tokens` a round
-    prefill: int = 512
-    new_tokens: int = 8  # decode steps that are timed in each round
+    prefills: tuple[int, ...] = PREFILLS
+    new_tokens: int = 16  # decode steps that are timed in each round
+    reply_tokens: int = 64  # the same beside a server
     shared: int = 2000  # prompt tokens that many prompts begin with,
     tail: int = 32  # and those that each has of its own
     clients: int = 16  # that ask at once
@@ -73,25 +85,41 @@ class Shapes:
         """The figures of the report, in order."""
         if vs == NO_PREFIX_CACHE:
             return ["warm_prompt", "shared_prompt"]
-        return [*(f"decode_{batch}" for batch in self.batches), f"prefill_{self.prefill}"]
+        prefills = [f"prefill_{tokens}" for tokens in PREFILLS]
+        return [*(f"decode_{batch}" for batch in self.batches), *prefills]
 
 
 @dataclass(frozen=True)
 class VersusSettings:
-    """`minimsg bench --vs`: the engine beside another library, or beside itself, in one process."""
+    """`minimsg bench --vs`: the engine beside another, or beside itself."""
 
     dtype: str = option(
+        "auto", "With --vs: number format of our side, as minimsg serve has it.", choices=DTYPES
+    )
+    peer_dtype: str = option(
         "auto",
-        "With --vs: number format of both sides; auto is bfloat16 where the CPU has it in "
-        "hardware, else float32.",
+        "With --vs transformers: number format of its side; auto is ours, or bfloat16 where "
+        "it has no such format.",
         choices=("auto", "float32", "bfloat16", "float16"),
     )
-    rounds: int = option(5, "With --vs: how often each figure is measured.", minimum=1)
+    kernel: str | None = option(None, "With --vs: kernel of our side; default as serve has it.")
+    llama_bench: Path | None = option(
+        None, "With --vs llama-bench: that program; llama-batched-bench is looked for beside it."
+    )
+    llama_server: str | None = option(
+        None, "With --vs llama-server: that program, to be started; or the base URL of one."
+    )
+    gguf: Path | None = option(None, "With --vs llama-...: the .gguf file that it runs.")
+    rounds: int = option(7, "With --vs: how often each figure is measured.", minimum=1)
     threads: int | None = option(
         None,
         "With --vs: CPU threads of both; default is OMP_NUM_THREADS, else every usable core.",
         minimum=1,
     )
+    accuracy_prompts: int = option(
+        20, "With --vs: replies over which our numbers are held beside float32; 0 leaves it out."
+    )
+    accuracy_tokens: int = option(200, "With --vs: tokens of each of those replies.", minimum=1)
     quick: bool = option(
         False, "With --vs: tiny random weights, two short rounds; shows that it runs, not how fast."
     )
@@ -109,4 +137,11 @@ class VersusSettings:
         """The tiny model gets prompts that are shorter, under the same keys."""
         if not self.quick:
             return Shapes()
-        return Shapes(context=32, new_tokens=4, shared=96, clients=4)
+        return Shapes(
+            context=32, prefills=(64, 256), new_tokens=4, reply_tokens=6, shared=96, clients=4
+        )
+
+    @property
+    def sample(self) -> tuple[int, int]:
+        """Replies over which accuracy is taken, and tokens of each."""
+        return (2, 8) if self.quick else (self.accuracy_prompts, self.accuracy_tokens)

@@ -1,14 +1,15 @@
 """Our engine, and transformers on the same weights, in one process.
 
 Ours runs real steps (schedule, run, sample, commit); theirs is `model.generate`,
-greedy, with its cache. Same dtype, same threads, same prompts of equal length, so
-that neither side pads. The rounds are in `rounds.py`, loading and report in
+greedy, with its cache. Same threads, same prompts of equal length, so that neither side
+pads. The rounds are in `rounds.py`, loading and report in
 `versus.py`.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from importlib import import_module
 from itertools import count, islice, takewhile
 from pathlib import Path
@@ -18,15 +19,17 @@ from typing import TYPE_CHECKING
 import torch
 
 from minimsg.bench import prompts
-from minimsg.bench.rounds import Agreement, Figures, Prompt
+from minimsg.bench.findings import Agreement
+from minimsg.bench.rounds import Figures, Prompt
 from minimsg.engine.engine import Engine
 from minimsg.engine.types import Finish, GenerationRequest, SamplingParams, Step, Token
 from minimsg.errors import ConfigError, GenerationFailed
+from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.render import render
+from minimsg.protocol.request import PromptRequest
 
 if TYPE_CHECKING:
     from minimsg.text.tokenizer import Tokenizer
-
-PROBE_FLOATS = 64 * 1024 * 1024  # 256 MiB of float32: far more than any cache
 
 
 class Ours:
@@ -34,27 +37,26 @@ class Ours:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.dtype = str(engine.runner.cache.layers[0].key.dtype).removeprefix("torch.")
         self.has_cache = engine.cache.is_on
         self._ids = count()
 
-    def prefilling(self, prompts: list[Prompt]) -> Figures:
+    def prefilling(self, prompts: Sequence[Prompt]) -> Figures:
         for prompt in prompts:
             start = perf_counter()
             self.generate([prompt], 1)
             yield len(prompt) / (perf_counter() - start)
 
-    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Figures:
+    def decoding(self, prompts: Sequence[Prompt], new_tokens: int) -> Figures:
         """Timed are whole steps, from the one after the last prompt's first token on."""
         requests = self._requests(prompts, self.engine.max_context - len(prompts[0]))
         steps = self.engine.steps(*requests)
         waiting = {request.id for request in requests}
         while waiting:
-            waiting -= {token.request_id for token in _tokens(next(steps))}
+            waiting -= {token.request_id for token in tokens_of(next(steps))}
         try:
             while True:
                 start = perf_counter()
-                tokens = sum(len(_tokens(step)) for step in islice(steps, new_tokens))
+                tokens = sum(len(tokens_of(step)) for step in islice(steps, new_tokens))
                 seconds = perf_counter() - start
                 if tokens != new_tokens * len(prompts):
                     raise ConfigError(f"cache or window too small for {len(prompts)} sequences")
@@ -72,7 +74,7 @@ class Ours:
             self.generate(group, new_tokens)
             yield new_tokens * len(group) / (perf_counter() - start)
 
-    def agreement(self, prompts: list[Prompt], replies: list[list[int]]) -> Agreement:
+    def agreement(self, prompts: Sequence[Prompt], replies: list[list[int]]) -> Agreement:
         """How many tokens of greedy replies are generated here, too, up to the first difference."""
         same = 0
         for ours, other in zip(self.generate(prompts, len(replies[0])), replies, strict=True):
@@ -80,16 +82,16 @@ class Ours:
             same += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         return Agreement(tokens=sum(map(len, replies)), same=same)
 
-    def generate(self, prompts: list[Prompt], max_tokens: int) -> list[list[int]]:
+    def generate(self, prompts: Sequence[Prompt], max_tokens: int) -> list[list[int]]:
         """The greedy tokens of each prompt."""
         requests = self._requests(prompts, max_tokens)
         replies: dict[str, list[int]] = {request.id: [] for request in requests}
         for step in self.engine.steps(*requests):
-            for token in _tokens(step):
+            for token in tokens_of(step):
                 replies[token.request_id].append(token.id)
         return list(replies.values())
 
-    def _requests(self, prompts: list[Prompt], max_tokens: int) -> list[GenerationRequest]:
+    def _requests(self, prompts: Sequence[Prompt], max_tokens: int) -> list[GenerationRequest]:
         greedy = SamplingParams(temperature=0)
         return [
             GenerationRequest(f"bench-{next(self._ids)}", prompt, max_tokens, sampling=greedy)
@@ -97,7 +99,7 @@ class Ours:
         ]
 
 
-def _tokens(step: Step) -> list[Token]:
+def tokens_of(step: Step) -> list[Token]:
     """What a step generated. Raises GenerationFailed for a request that ended with an error."""
     for output in step.outputs:
         if isinstance(output, Finish) and output.error:
@@ -109,7 +111,6 @@ class Theirs:
     """transformers' own model and `generate`. Satisfies `Side`."""
 
     def __init__(self, folder: Path, dtype: torch.dtype) -> None:
-        self.dtype = str(dtype).removeprefix("torch.")
         transformers = import_module("transformers")
         transformers.utils.logging.set_verbosity_error()
         transformers.utils.logging.disable_progress_bar()
@@ -121,13 +122,13 @@ class Theirs:
             do_sample=False, use_cache=True, eos_token_id=None, pad_token_id=0
         )
 
-    def prefilling(self, prompts: list[Prompt]) -> Figures:
+    def prefilling(self, prompts: Sequence[Prompt]) -> Figures:
         for prompt in prompts:
             start = perf_counter()
             self._generate(torch.tensor([prompt]), 1, None)
             yield len(prompt) / (perf_counter() - start)
 
-    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Figures:
+    def decoding(self, prompts: Sequence[Prompt], new_tokens: int) -> Figures:
         """From the first new token of a run to its last: time(N + 1 tokens) - time(1)."""
         ids, cache = torch.tensor(prompts), None
         while True:
@@ -159,31 +160,33 @@ class Theirs:
         return out.sequences, out.past_key_values, times
 
     @torch.inference_mode()
-    def agreement(self, prompts: list[Prompt], replies: list[list[int]]) -> Agreement:
+    def forced(self, prompts: Sequence[Prompt], replies: Sequence[list[int]]) -> list[torch.Tensor]:
+        """Of each reply `(R, V)` float32: the logits from which its R tokens would be chosen."""
+        found = []
+        for prompt, reply in zip(prompts, replies, strict=True):
+            logits = self.model(torch.tensor([prompt + reply])).logits[0]
+            found.append(logits[len(prompt) - 1 : -1].float())
+        return found
+
+    def agreement(self, prompts: Sequence[Prompt], replies: list[list[int]]) -> Agreement:
         """How many reply tokens are this model's own greedy choice after the same tokens.
 
         The replies are forced, so that one difference does not make all that follow differ.
         """
-        same = 0
-        for prompt, reply in zip(prompts, replies, strict=True):
-            logits = self.model(torch.tensor([prompt + reply])).logits[0]
-            choices = logits[len(prompt) - 1 : -1].argmax(dim=-1)
-            same += int((choices == torch.tensor(reply)).sum())
+        pairs = zip(self.forced(prompts, replies), replies, strict=True)
+        same = sum(int((logits.argmax(-1) == torch.tensor(reply)).sum()) for logits, reply in pairs)
         return Agreement(tokens=sum(len(reply) for reply in replies), same=same)
+
+
+def encode(chat: ChatModel, text: str) -> Prompt:
+    """A user's words as a server would read them; as they are, without a chat template."""
+    if chat.template is None:
+        return list(chat.tokenizer.opening_ids + chat.tokenizer.encode(text))
+    messages = [{"role": "user", "content": text}]
+    return render(PromptRequest.parse({"model": chat.name, "messages": messages}), chat).ids
 
 
 def make_prompts(tokenizer: Tokenizer, number: int, tokens: int) -> list[Prompt]:
     """Different generated texts, cut to exactly so many ids; no length is another's prefix."""
     texts = [prompts.words(tokens, seed=tokens * 1000 + place) for place in range(number)]
     return [list(tokenizer.encode(text))[:tokens] for text in texts]
-
-
-def read_bandwidth() -> float:
-    """Gigabytes per second that a plain sum reads: the best of three."""
-    buffer = torch.ones(PROBE_FLOATS)
-    seconds = []
-    for _ in range(3):
-        start = perf_counter()
-        buffer.sum()
-        seconds.append(perf_counter() - start)
-    return buffer.nbytes / min(seconds) / 1e9

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from rich.box import SIMPLE
 from rich.table import Table
 
+from minimsg.bench.findings import Accuracy
 from minimsg.bench.report import QUANTILES, Level
-from minimsg.bench.rounds import Findings
 
 if TYPE_CHECKING:
     from minimsg.bench.masks import MaskCost
+    from minimsg.bench.versus import Comparison
 
 
 def load_table(levels: list[Level]) -> Table:
@@ -34,23 +35,31 @@ def load_table(levels: list[Level]) -> Table:
     return table
 
 
-def versus_table(vs: str, findings: Findings) -> Table:
-    """One row for each figure: both sides, and the ratios."""
+def versus_table(vs: str, comparison: Comparison) -> Table:
+    """One row for each figure: both sides, ratios, the limit, and what ours costs in accuracy."""
     title = "tokens/s are medians of the rounds; ratios are made inside each round"
     table = Table(title=title, box=SIMPLE, title_justify="left")
     table.add_column("figure")
-    for heading in ("rounds", "minimsg", vs, "ratio", "min", "max"):
+    findings, limits = comparison.findings, comparison.limits
+    for heading in ("rounds", "minimsg", vs, "ratio", "min", "max", "of limit", "accuracy"):
         table.add_column(heading, justify="right", no_wrap=True)
     for key, spread in findings.spreads.items():
-        rounds = findings.figures[key]
+        rounds, limit = findings.figures[key], limits.figures.get(key) if limits else None
         table.add_row(
             key,
             str(len(rounds)),
             f"{median([one.ours for one in rounds]):.1f}",
             f"{median([one.theirs for one in rounds]):.1f}",
             *(f"{ratio:.2f}" for ratio in (spread.median, spread.min, spread.max)),
+            f"{limit.share:.0%}" if limit else "-",
+            accuracy_words(findings.accuracy.get("ours")),
         )
     return table
+
+
+def accuracy_words(accuracy: Accuracy | None) -> str:
+    """Divergence from float32 and agreement with it, in one cell."""
+    return f"KL {accuracy.kl:.4f}, {accuracy.agreement:.1%}" if accuracy else "-"
 
 
 def masks_table(costs: Mapping[str, MaskCost]) -> Table:

@@ -37,11 +37,15 @@ Report = dict[str, object]
     metavar="FILE",
     help="Write the report as JSON; - is the standard output.",
 )
+@click.option(
+    "--limit", "with_limits", is_flag=True, help="With --vs: show physical limits, measured too."
+)
 @options_from(LoadSettings)
 @options_from(VersusSettings)
 def bench(
     vs: str | None,
     json_file: TextIO | None,
+    with_limits: bool,
     load_settings: LoadSettings,
     versus_settings: VersusSettings,
 ) -> None:
@@ -66,7 +70,7 @@ def bench(
     if vs == MASKS:
         report = _masks(load_settings, versus_settings, console)
     elif vs:
-        report = _versus(vs, load_settings, versus_settings, console)
+        report = _versus(vs, load_settings, versus_settings, console, with_limits=with_limits)
     else:
         report = _load(load_settings, console)
     if json_file:
@@ -101,7 +105,14 @@ def _load(settings: LoadSettings, console: Console) -> Report:
     }
 
 
-def _versus(vs: str, load: LoadSettings, settings: VersusSettings, console: Console) -> Report:
+def _versus(
+    vs: str,
+    load: LoadSettings,
+    settings: VersusSettings,
+    console: Console,
+    *,
+    with_limits: bool,
+) -> Report:
     from minimsg.bench.tables import versus_table
     from minimsg.cli.startup import fetch
     from minimsg.hub.extras import require
@@ -113,15 +124,16 @@ def _versus(vs: str, load: LoadSettings, settings: VersusSettings, console: Cons
     from minimsg.bench.versus import compare  # imports torch, which `fetch` has asked for
 
     say = partial(console.print, soft_wrap=True, markup=False)
-    findings, head = compare(vs, folder, settings, load.time_limit_s, say)
-    console.print(versus_table(vs, findings))
-    agreement = findings.agreement
-    say(f"greedy tokens that agree: {agreement.same} of {agreement.tokens}")
+    comparison = compare(vs, folder, settings, load.time_limit_s, say, with_limits=with_limits)
+    findings = comparison.findings
+    console.print(versus_table(vs, comparison))
+    if agreement := findings.agreement:
+        say(f"greedy tokens that agree: {agreement.same} of {agreement.tokens}")
     for reason in findings.noise:
         say(f"no verdict: {reason}")
     for key, verdict in (findings.verdicts or {}).items():
         say(f"{key}: minimsg is {verdict}")
-    return {"kind": vs, "model": model} | findings.as_dict() | head
+    return {"kind": vs, "model": model} | comparison.as_dict()
 
 
 def _masks(load: LoadSettings, settings: VersusSettings, console: Console) -> Report:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 
 import pytest
 
-from minimsg.bench.rounds import Agreement, Figures, Findings, Prompt, Round, Rounds, measure
+from minimsg.bench.findings import Agreement, Findings
+from minimsg.bench.rounds import Figures, Prompt, Round, Rounds, measure
 from minimsg.bench.settings import Shapes, VersusSettings
 
 
@@ -17,13 +19,13 @@ class Scripted:
     def __init__(self, name: str, log: list[str], speed: float) -> None:
         self.name, self.log, self.speed = name, log, speed
 
-    def decoding(self, prompts: list[Prompt], new_tokens: int) -> Figures:
+    def decoding(self, prompts: Sequence[Prompt], new_tokens: int) -> Figures:
         assert {len(prompt) for prompt in prompts} == {256}
         yield from self._measured(f"decode_{len(prompts)}")
 
-    def prefilling(self, prompts: list[Prompt]) -> Figures:
-        assert {len(prompt) for prompt in prompts} == {512}
-        yield from self._measured("prefill_512")
+    def prefilling(self, prompts: Sequence[Prompt]) -> Figures:
+        (tokens,) = {len(prompt) for prompt in prompts}
+        yield from self._measured(f"prefill_{tokens}")
 
     def _measured(self, name: str) -> Figures:
         yield 0.001
@@ -32,7 +34,7 @@ class Scripted:
             yield self.speed
 
 
-def rounds(number: int, time_limit_s: float = 60.0, num_figures: int = 4) -> Rounds:
+def rounds(number: int, time_limit_s: float = 60.0, num_figures: int = 5) -> Rounds:
     return Rounds(number, num_figures, time_limit_s, lambda: (20.0, 0.1), lambda name, done: None)
 
 
@@ -48,9 +50,9 @@ def test_a_and_b_take_turns_for_each_figure_of_the_report() -> None:
     log: list[str] = []
     a, b = Scripted("A", log, 6.0), Scripted("B", log, 2.0)
     figures = measure(a, b, Shapes(), lambda number, n: [[i] * n for i in range(number)], rounds(3))
-    names = ["decode_1", "decode_8", "decode_16", "prefill_512"]
+    names = ["decode_1", "decode_8", "decode_16", "prefill_512", "prefill_4096"]
     assert list(figures) == names
-    cheapest_first = [names[-1], *names[:-1]]
+    cheapest_first = ["prefill_512", *names[:3], "prefill_4096"]
     assert log == [f"{side} {name}" for name in cheapest_first for side in "ABABAB"]
     assert {one.ratio for measured in figures.values() for one in measured} == {3.0}
 
@@ -73,6 +75,7 @@ def test_ratios_are_medians_of_the_rounds_own_ratios() -> None:
     assert report["ratios"] == {"decode_1": 2.0}
     assert report["spreads"] == {"decode_1": {"min": 1.5, "median": 2.0, "max": 4.0}}
     assert report["agreement"] == {"tokens": 64, "same": 63}
+    assert report["accuracy"] == {}
     first = json.loads(json.dumps(report))["rounds"]["decode_1"][0]
     assert (first["ours"], first["theirs"], first["ratio"]) == (15.0, 10.0, 1.5)
 
@@ -104,4 +107,4 @@ def test_a_platform_without_load_average_is_judged_by_bandwidth_alone() -> None:
 
 def test_a_quick_run_has_two_rounds() -> None:
     assert VersusSettings(quick=True).num_rounds == 2
-    assert VersusSettings().num_rounds == 5
+    assert VersusSettings().num_rounds == 7

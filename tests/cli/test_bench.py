@@ -16,7 +16,7 @@ from minimsg.machine import usable_cores
 
 from .process import Serving
 
-FIGURES = ["decode_1", "decode_8", "decode_16", "prefill_512"]
+FIGURES = ["decode_1", "decode_8", "decode_16", "prefill_512", "prefill_4096"]
 
 
 def test_a_running_server_is_measured_with_exact_counts(serving: Serving) -> None:

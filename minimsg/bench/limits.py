@@ -1,0 +1,83 @@
+"""Physical limits, measured in the same run, and the share of them that our side reaches.
+
+Decoding one sequence reads every weight once for each token, so memory is the limit:
+read bandwidth / bytes. Reading a prompt multiplies each weight with each token: matmul
+speed / operations. Knows the shape of the dense decoder, by its `ModelConfig`; keys and
+values are counted at the middle of what was timed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from minimsg.bench.rounds import Round
+from minimsg.bench.settings import PREFILLS, Shapes
+from minimsg.models.config import ModelConfig
+
+# Of a weight; int8 has a float32 scale for each group of 64 (`models/quantize.py`).
+WEIGHT_BYTES: Final = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1 + 4 / 64}
+KEY_BYTES: Final = {"float32": 4, "bfloat16": 2, "float16": 2, "int8": 2}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What the machine allows for one figure, in tokens per second, and the share reached."""
+
+    tokens_per_s: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The measured speeds and, for each figure that has one, its limit."""
+
+    read_gb_per_s: float  # median of the rounds of decode_1
+    matmul_gflops: dict[str, float]  # by format; the fastest is taken for all
+    decode_bytes: int  # that one token reads
+    figures: dict[str, Limit]
+
+
+def find_limits(
+    config: ModelConfig,
+    dtype: str,
+    shapes: Shapes,
+    figures: dict[str, list[Round]],
+    matmul_gflops: dict[str, float],
+) -> Limits:
+    """The limits of a run in which our side had `dtype`."""
+    alone = figures["decode_1"]
+    context = shapes.context + shapes.new_tokens * len(alone) // 2
+    decode_bytes = round(
+        num_weights(config, has_head=True) * WEIGHT_BYTES[dtype]
+        + 2 * config.num_layers * config.num_kv_heads * config.head_dim * context * KEY_BYTES[dtype]
+    )
+    limits = {"decode_1": _limit(alone, [1e9 * r.read_gb_per_s / decode_bytes for r in alone])}
+    for number, tokens in zip(PREFILLS, shapes.prefills, strict=True):
+        rounds = figures[f"prefill_{number}"]
+        speed = 1e9 * max(matmul_gflops.values()) / prefill_flop(config, tokens)
+        limits[f"prefill_{number}"] = _limit(rounds, [speed] * len(rounds))
+    bandwidth = median([one.read_gb_per_s for one in alone])
+    return Limits(bandwidth, matmul_gflops, decode_bytes, limits)
+
+
+def num_weights(config: ModelConfig, *, has_head: bool) -> int:
+    """Weights that each token is multiplied with: the matrices, without the embedding."""
+    queries, keys = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+    attention = config.hidden_size * (2 * queries + 2 * keys)
+    mlp = 3 * config.hidden_size * config.intermediate_size
+    head = config.vocab_size * config.hidden_size
+    return config.num_layers * (attention + mlp) + (head if has_head else 0)
+
+
+def prefill_flop(config: ModelConfig, tokens: int) -> float:
+    """Operations for one of `tokens` tokens of a prompt, which sees half of them; no head."""
+    attention = 4 * config.num_layers * config.num_heads * config.head_dim * tokens / 2
+    return 2 * num_weights(config, has_head=False) + attention
+
+
+def _limit(rounds: list[Round], speeds: list[float]) -> Limit:
+    """Medians; each round is held beside the bandwidth of its own moment."""
+    shares = [one.ours / speed for one, speed in zip(rounds, speeds, strict=True)]
+    return Limit(median(speeds), median(shares))
