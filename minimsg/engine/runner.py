@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from minimsg.engine.cache import PagedKVCache
+from minimsg.engine.graphs import decode_graphs
 from minimsg.engine.types import Batch
 from minimsg.kernels.contract import Layout
 from minimsg.models.contract import Inputs, Model
@@ -22,13 +23,17 @@ class Runner:
         self.model = model
         self.cache = cache
         self.device = device
+        self.graphs = decode_graphs(model, cache, device)
 
     @torch.inference_mode()
     def run(self, batch: Batch) -> Tensor:
         """Logits `(S, V)` float32; keys and values of the batch's T tokens are in the cache."""
         if not batch.input_ids:
             return torch.empty(0, self.model.vocab_size, device=self.device)
-        return self.model(self._inputs(batch), self.cache.layers)
+        inputs = self._inputs(batch)
+        if self.graphs is not None and self.graphs.can_run(inputs):
+            return self.graphs.run(inputs)
+        return self.model(inputs, self.cache.layers)
 
     def _inputs(self, batch: Batch) -> Inputs:
         num_pages = max(len(pages) for pages in batch.page_tables)
