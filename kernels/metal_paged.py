@@ -55,6 +55,7 @@ class Backend:
     """Attention by compute shader. Holds the compiled ones and the plan of the last step."""
 
     name = "metal_paged"
+    is_batch_invariant = False  # a token alone is decoded, in a chunk prefilled: other sums
 
     def __init__(self, compile_shader: CompileShader | None = None) -> None:
         self._compile_shader = compile_shader

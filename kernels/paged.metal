@@ -60,6 +60,7 @@ kernel void store(
 
 // A threadgroup a (sequence with one new token, head). Simdgroup s takes tokens s,
 // s + SIMDGROUPS, ... of the context, its lanes the dimensions; then the simdgroups merge.
+[[max_total_threads_per_threadgroup(SIMDGROUPS * LANES)]]
 kernel void decode(
     device const ELEMENT* query [[buffer(0)]],
     device const ELEMENT* key_pages [[buffer(1)]],
@@ -138,6 +139,7 @@ kernel void decode(
 // through `staged` in blocks of 32 tokens: first their keys, of which each lane scores one for
 // each row of its simdgroup, then their values, of which each lane sums its dimensions.
 // A block that a row does not see leaves it as it was, so a row does not depend on its tile.
+[[max_total_threads_per_threadgroup(SIMDGROUPS * LANES)]]
 kernel void prefill(
     device const ELEMENT* query [[buffer(0)]],
     device const ELEMENT* key_pages [[buffer(1)]],
@@ -225,7 +227,9 @@ kernel void prefill(
         int row = simdgroup + r * SIMDGROUPS;
         if (row >= tile.count) continue;
         ulong answer = (ulong(tile.row + row) * sizes.heads + head) * HEAD_DIM;
-        for (uint dim = lane; dim < HEAD_DIM; dim += LANES)
-            output[answer + dim] = ELEMENT(sum[r][dim / LANES] / total[r]);
+        for (uint i = 0; i < DIMS; ++i) {
+            uint dim = lane + i * LANES;
+            if (dim < HEAD_DIM) output[answer + dim] = ELEMENT(sum[r][i] / total[r]);
+        }
     }
 }

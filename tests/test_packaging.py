@@ -89,12 +89,13 @@ def test_wheel_and_sdist_hold_every_package(bare: Path, tmp_path: Path) -> None:
     run(bare / "python", "-c", build, tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
     (sdist,) = tmp_path.glob("*.tar.gz")
+    shaders = {f"minimsg/kernels/{path.name}" for path in (ROOT / "kernels").glob("*.metal")}
     inits = {name.replace(".", "/") + "/__init__.py" for name in packages_in_the_tree()}
-    assert inits <= set(zipfile.ZipFile(wheel).namelist())
+    assert inits | shaders <= set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     on_disk = {
         name.replace("minimsg/models", "models").replace("minimsg/kernels", "kernels")
-        for name in inits
+        for name in inits | shaders
     }
     assert on_disk <= names

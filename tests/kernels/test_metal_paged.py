@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -70,6 +71,17 @@ def test_pages_of_any_size(
 ) -> None:
     monkeypatch.setattr(cases, "PAGE_SIZE", page_size)
     check(emulator, CASES["decode, prompt, chunk, decode"], torch.float32)
+
+
+@pytest.mark.metal
+@pytest.mark.usefixtures("emulator")
+@pytest.mark.parametrize("head_dim", [16, 77, 256])
+def test_no_array_is_left_and_no_number_overflows(
+    head_dim: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    case = Case((100, 50, 17), (1, 50, 9), head_dim=head_dim, window=33)
+    check(Emulator(tmp_path, flags=("-fsanitize=undefined",)), case, torch.float32)
+    assert capfd.readouterr().err == ""
 
 
 def test_new_keys_and_values_are_stored_in_their_slots_and_nowhere_else(

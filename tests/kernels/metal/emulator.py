@@ -67,6 +67,7 @@ class Emulator:
     """Compiled shaders in `folder`, by their text. The rest may be changed between calls."""
 
     folder: Path
+    flags: tuple[str, ...] = ()  # of the compiler, beyond FLAGS
     order: Order = forward
     removed_line: int = 0  # of the source: a barrier there is passed over
     libraries: dict[str, Library] = field(default_factory=dict)
@@ -107,7 +108,7 @@ class Library:
         for name, text in re.findall(r"^kernel void (\w+)\((.*?)\)\s*\{", source, re.M | re.S):
             self._parameters[name], driver = _driver(name, text)
             drivers.append(driver)
-        self._compiled = _compile(source + "".join(drivers), emulator.folder)
+        self._compiled = _compile(source + "".join(drivers), emulator.folder, emulator.flags)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name not in self._parameters:
@@ -172,17 +173,15 @@ extern "C" const char* run_{name}(int removed_line, void** buffers, const unsign
     )
 
 
-def _compile(source: str, folder: Path) -> ctypes.CDLL:
+def _compile(source: str, folder: Path, flags: tuple[str, ...]) -> ctypes.CDLL:
     stem = folder / hashlib.sha256(source.encode()).hexdigest()[:16]
-    stem.with_suffix(".cpp").write_text(source)
-    done = subprocess.run(
-        ["g++", *FLAGS, f"-I{HERE}", stem.with_suffix(".cpp"), "-o", stem.with_suffix(".so")],
-        capture_output=True,
-        text=True,
-    )
+    text, library = stem.with_suffix(".cpp"), stem.with_suffix(".so")
+    text.write_text(source)
+    command: list[str | Path] = ["g++", *FLAGS, *flags, f"-I{HERE}", text, "-o", library]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise ShaderError(done.stderr)
-    return ctypes.CDLL(str(stem.with_suffix(".so")))
+    return ctypes.CDLL(str(library))
 
 
 def _numbers(numbers: list[int]) -> ctypes.Array[ctypes.c_uint]:
