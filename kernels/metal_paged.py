@@ -2,7 +2,7 @@
 
 Emulated in tests, not yet run on hardware: `tests/kernels/metal` compiles the same shader
 for the CPU and runs this module against it, arguments and all. Whoever has a Mac: `pytest
-tests/kernels -k metal` there, then `minimsg serve --device mps --kernel metal_paged`.
+tests/kernels/test_metal_hardware.py`, then `minimsg serve --device mps --kernel metal_paged`.
 
 Knows how a step is cut into threadgroups and what `torch.mps.compile_shader` takes; the
 arithmetic is the shader's. Whole numbers travel in int32 tensors, since torch hands a Python

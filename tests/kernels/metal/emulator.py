@@ -22,7 +22,9 @@ import torch
 from torch import Tensor
 
 HERE = Path(__file__).parent
-FLAGS = ["-std=c++17", "-O1", "-shared", "-fPIC", "-U_FORTIFY_SOURCE", "-w", "-ffp-contract=off"]
+FLAGS = ["-std=c++17", "-O1", "-shared", "-fPIC", "-w"]
+FLAGS += ["-U_FORTIFY_SOURCE"]  # fibres jump from stack to stack, which it takes for an attack
+FLAGS += ["-fno-gnu-unique"]  # each shader has fibres of its own
 LANES, MAX_THREADS = 32, 1024
 DTYPES = {"float": torch.float32, "half": torch.float16, "bfloat": torch.bfloat16}
 
@@ -145,32 +147,33 @@ class Library:
             raise ShaderError(f"{name}: {failure.decode()}")
 
 
-def _driver(name: str, parameters: str) -> tuple[list[Parameter], str]:
-    """What a kernel takes, and C++ that calls it with the buffers and the thread's position."""
-    buffers: list[Parameter] = []
-    passed = []
-    for declared, attribute in re.findall(r"([^,\[\]]+?)\s*\[\[(\w+)", parameters):
-        type_name = declared.rpartition(" ")[0].strip()
-        if attribute != "buffer":
-            passed.append(POSITIONS[attribute])
-            continue
-        is_pointer = type_name.endswith("*")
-        slot = f"buffers[{len(buffers)}]"
-        passed.append(f"({type_name})" + slot if is_pointer else f"*({type_name[:-1]}*){slot}")
-        buffers.append(Parameter(type_name.rstrip("*&"), is_pointer))
-    return (
-        buffers,
-        f"""
+DRIVER = """
 extern "C" const char* run_{name}(int removed_line, void** buffers, const unsigned* grid,
                                   const unsigned* size, const unsigned* simdgroups,
                                   const unsigned* lanes) {{
     emulated::removed_line = removed_line;
-    auto body = [](void** buffers) {{ {name}({", ".join(passed)}); }};
+    auto body = [](void** buffers) {{ {name}({passed}); }};
     return emulated::dispatch(
         body, buffers, {{grid[0], grid[1]}}, {{size[0], size[1]}}, {{simdgroups, lanes}});
 }}
-""",
-    )
+"""
+
+
+def _driver(name: str, parameters: str) -> tuple[list[Parameter], str]:
+    """What a kernel takes, and C++ that calls it with the buffers and the thread's position."""
+    buffers: list[Parameter] = []
+    passed = []
+    for declared, attribute in re.findall(r"([^,\[\]]+?)\s*\[\[(.+?)\]\]", parameters):
+        if attribute in POSITIONS:
+            passed.append(POSITIONS[attribute])
+            continue
+        type_name = declared.rpartition(" ")[0].strip()
+        if attribute != f"buffer({len(buffers)})":  # torch binds arguments in their order
+            raise ShaderError(f"{name}: {attribute} is no position, nor the next buffer")
+        is_pointer, slot = type_name.endswith("*"), f"buffers[{len(buffers)}]"
+        passed.append(f"({type_name}){slot}" if is_pointer else f"*({type_name[:-1]}*){slot}")
+        buffers.append(Parameter(type_name.rstrip("*&"), is_pointer))
+    return buffers, DRIVER.format(name=name, passed=", ".join(passed))
 
 
 def _compile(source: str, folder: Path, flags: tuple[str, ...]) -> ctypes.CDLL:
