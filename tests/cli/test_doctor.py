@@ -42,6 +42,19 @@ def test_the_report_holds_machine_and_versions() -> None:
     assert report["versions"]["torch"]
 
 
+@pytest.mark.parametrize("has_apple_gpu", [False, True])
+def test_a_kernel_that_no_hardware_has_run_is_marked_so(
+    has_apple_gpu: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: has_apple_gpu)
+    backends = ("minimsg.kernels.metal_paged", "minimsg.kernels.reference")
+    monkeypatch.setattr("minimsg.kernels.BACKENDS", backends)
+    kernel = diagnose("--data-dir", str(tmp_path))[1]["kernel metal_paged"]
+    found = "can run on mps" if has_apple_gpu else "it runs on Apple GPUs (mps) only, not on cpu"
+    assert kernel["ok"] == has_apple_gpu
+    assert f"{found} (emulated in tests, not yet run on hardware)" in str(kernel["found"])
+
+
 def test_a_port_in_use_is_found(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
