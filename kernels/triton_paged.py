@@ -92,6 +92,7 @@ class Backend:
     """Attention with Triton. Keeps the plan of the latest layout: one instance an engine."""
 
     name = "triton_paged"
+    is_batch_invariant = False  # the split follows from the batch
 
     def __init__(self) -> None:
         self._layout: Layout | None = None

@@ -1,10 +1,10 @@
 """Decode steps replayed from CUDA graphs, so that the device does not wait for Python.
 
 A step of small operations on a fast GPU is bound by launching them one by one; a graph
-launches all at once (https://pytorch.org/docs/stable/notes/cuda.html, "CUDA Graphs"), but
-always with the same shapes and the same memory. So a batch is padded to a size that was
-captured, and its numbers are copied to where the graph reads them. Padding has length 0 and
-slot -1: the kernel stores it nowhere and it attends to nothing.
+launches all at once (`kernels/capture.py`), but always with the same shapes and the same
+memory. So a batch is padded to a size that was captured, and its numbers are copied to where
+the graph reads them. Padding has length 0 and slot -1: the kernel stores it nowhere, and it
+attends to nothing.
 
 Only `kernels/triton_paged.py` reads everything that changes from the device, so only it is
 captured. Not yet run on CUDA hardware; the tests replay without a graph.
@@ -13,13 +13,12 @@ captured. Not yet run on CUDA hardware; the tests replay without a graph.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from minimsg.engine.cache import PagedKVCache
+from minimsg.kernels.capture import Capture, Captured, cuda_graph
 from minimsg.kernels.triton_paged import Backend, Plan, PlannedLayout
 from minimsg.models.contract import Inputs, Model
 
@@ -27,17 +26,6 @@ MAX_ROWS = 256  # of a captured batch; beyond, the operations are large enough
 MIN_COLUMNS = 256  # pages of a sequence, 4096 tokens of 16 a page: fewer graphs for short ones
 
 logger = logging.getLogger("minimsg")
-
-
-@dataclass(frozen=True)
-class Captured:
-    """A computation that can be run again. `logits` is overwritten each time."""
-
-    logits: Tensor
-    replay: Callable[[], object]
-
-
-Capture = Callable[[Callable[[], Tensor]], Captured]
 
 
 class DecodeGraphs:
@@ -64,11 +52,12 @@ class DecodeGraphs:
         else:
             step = StaticStep(*size, self._cache.page_size, self._device)
             step.fill(inputs)
-            captured = self._capture(lambda: step.compute(self._model, self._cache))
+            with torch.cuda.device(inputs.ids.get_device()):  # -1, the CPU's, changes nothing
+                captured = self._capture(lambda: step.compute(self._model, self._cache))
             self._steps[size] = step, captured
             logger.info("captured a decode step of %d rows, %d pages each", *size)
         captured.replay()
-        return captured.logits[:num]
+        return captured.result[:num]
 
 
 class StaticStep:
@@ -111,25 +100,12 @@ def decode_graphs(model: Model, cache: PagedKVCache, device: torch.device) -> De
     backend = getattr(model, "backend", None)  # the decoders of `models/layers.py` have one
     if device.type != "cuda" or not isinstance(backend, Backend):
         return None
-    return DecodeGraphs(model, cache, device, capture)
+    return DecodeGraphs(model, cache, device, cuda_graph)
 
 
 def padded_size(num_rows: int, num_pages: int) -> tuple[int, int]:
     """Rows of the captured step, and columns of its page table: powers of two."""
     return _power_of_two(num_rows), max(MIN_COLUMNS, _power_of_two(num_pages))
-
-
-def capture(compute: Callable[[], Tensor]) -> Captured:
-    """A CUDA graph of `compute`, after a run that compiles its kernels and makes its buffers."""
-    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        compute()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        logits = compute()
-    return Captured(logits, graph.replay)
 
 
 def _power_of_two(number: int) -> int:

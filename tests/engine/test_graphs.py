@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from minimsg.engine.cache import PagedKVCache
-from minimsg.engine.graphs import Captured, DecodeGraphs, decode_graphs, padded_size
+from minimsg.engine.graphs import DecodeGraphs, decode_graphs, padded_size
 from minimsg.engine.runner import Runner
 from minimsg.engine.types import Batch
+from minimsg.kernels.capture import Captured
 from minimsg.kernels.contract import Pages
 from minimsg.kernels.triton_paged import PlannedLayout
 from minimsg.models.contract import Inputs, Model, PagedSpec
@@ -111,12 +112,20 @@ def test_padding_is_stored_nowhere(replaying: Runner) -> None:
     assert changed.tolist() == [3 * PAGE_SIZE, 4 * PAGE_SIZE, 5 * PAGE_SIZE]
 
 
+def test_a_row_that_is_padding_now_leaves_alone_what_it_wrote_before(replaying: Runner) -> None:
+    batches = [batch_of(*(([11 + page], 1, [page]) for page in range(num))) for num in (4, 3)]
+    replaying.run(batches[0])
+    replaying.cache.layers[0].key.fill_(-7)  # others have the pages now
+    replaying.run(batches[1])
+    assert (replaying.cache.layers[0].key[3] == -7).all()
+
+
 def test_each_size_is_captured_once(replaying: Runner) -> None:
     captured = []
 
     def capture(compute: Callable[[], Tensor]) -> Captured:
         done = eagerly(compute)
-        captured.append(len(done.logits))
+        captured.append(len(done.result))
         return done
 
     replaying.graphs = DecodeGraphs(PLANNED, replaying.cache, CPU, capture)

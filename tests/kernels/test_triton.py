@@ -40,6 +40,7 @@ CASES = {
     "shares of a window": Case((1000, 400), (1, 1), window=333),
     "a chunk after many blocks": Case((300, 70), (90, 20), 6, 2, 64),
     "a chunk with a window, many blocks": Case((300, 150), (90, 150), 4, 1, 64, window=70),
+    "the first of two rows sees all but the last key of a block": Case((64,), (2,)),
     "full pages": Case((160, 32), (1, 32), 4, 4, 128),
     "three heads on one, wide": Case((50, 40), (1, 40), 3, 1, 128),
     "four heads on one, widest": Case((50, 40), (1, 40), 4, 1, 256),
