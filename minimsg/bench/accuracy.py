@@ -99,7 +99,7 @@ class EngineLogits:
                 rows[request_id].append(row.clone())
             return logits
 
-        with replaced(self.engine.runner, run, keep):
+        with replaced(self.engine.runner, "run", keep):
             for step in self.engine.steps(*requests):
                 for token in tokens_of(step):
                     said[token.request_id].append(token.id)

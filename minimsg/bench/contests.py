@@ -6,6 +6,7 @@ Prompts are ids for engines in process and words for servers. The rounds are in
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,6 +36,7 @@ from minimsg.bench.sides import Ours, Theirs, encode, make_prompts
 from minimsg.config import EngineConfig
 from minimsg.errors import ConfigError
 from minimsg.loading import choose_dtype, load_engine
+from minimsg.machine import usable_cores
 from minimsg.prompt.chat import ChatModel
 from minimsg.text.tokenizer import Tokenizer
 
@@ -52,20 +54,11 @@ class Contest:
     threads: int
     rounds: Rounds
 
-    @property
-    def config(self) -> EngineConfig:
-        """Our side. Nothing is read from a cache, unless that is what is compared."""
-        return EngineConfig(
-            dtype=self.settings.dtype,
-            kernel=self.settings.kernel,
-            device="cpu",
-            threads=self.threads,
-            no_prefix_cache=True,
-        )
-
-    def load(self, **changes: bool) -> Ours:
-        """Our engine; `changes` are of its settings."""
-        return Ours(load_engine(self.folder, replace(self.config, **changes)))  # type: ignore[arg-type]
+    def load(self, *, deterministic: bool = False, no_prefix_cache: bool = True) -> Ours:
+        """Our engine. Nothing is read from a cache, unless that is what is compared."""
+        config = engine_config(self.settings, self.threads)
+        config = replace(config, deterministic=deterministic, no_prefix_cache=no_prefix_cache)
+        return Ours(load_engine(self.folder, config))
 
 
 @dataclass(frozen=True)
@@ -135,6 +128,22 @@ def beside_ordinary(contest: Contest) -> Outcome:
     ours, theirs = contest.load(deterministic=True), contest.load()
     figures = measure(ours, theirs, contest.settings.shapes, _prompts(contest), contest.rounds)
     return Outcome(figures, _agreement(contest, ours, theirs))
+
+
+def engine_config(settings: VersusSettings, threads: int) -> EngineConfig:
+    """Our side as the settings have it, on the CPU and without its prefix cache."""
+    return EngineConfig(
+        dtype=settings.dtype,
+        kernel=settings.kernel,
+        device="cpu",
+        threads=threads,
+        no_prefix_cache=True,
+    )
+
+
+def default_threads() -> int:
+    """CPU threads of both sides: what OMP_NUM_THREADS says (torch reads it), else every core."""
+    return torch.get_num_threads() if os.environ.get("OMP_NUM_THREADS") else usable_cores()
 
 
 def peer_dtype(settings: VersusSettings) -> torch.dtype:

@@ -33,6 +33,14 @@ class Accuracy:
     max_difference: float
     agreement: float  # share of the places with the same likeliest token
 
+    def words(self) -> str:
+        """In one line."""
+        return (
+            f"beside float32, over {self.tokens} tokens: KL {self.kl:.4f}, logits differ by "
+            f"{self.mean_difference:.3f} in the mean and {self.max_difference:.2f} at most, "
+            f"{self.agreement:.1%} of the likeliest tokens agree"
+        )
+
 
 @dataclass(frozen=True)
 class Spread:

@@ -16,8 +16,8 @@ from minimsg.bench.rounds import Round
 from minimsg.bench.settings import PREFILLS, Shapes
 from minimsg.models.config import ModelConfig
 
-# Of a weight; int8 has a float32 scale for each group of 64 (`models/quantize.py`).
-WEIGHT_BYTES: Final = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1 + 4 / 64}
+# Of a weight; int8 has a scale of 2 bytes for each 32 (`kernels/cpu_native.py`).
+WEIGHT_BYTES: Final = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1 + 2 / 32}
 KEY_BYTES: Final = {"float32": 4, "bfloat16": 2, "float16": 2, "int8": 2}
 
 
@@ -37,6 +37,15 @@ class Limits:
     matmul_gflops: dict[str, float]  # by format; the fastest is taken for all
     decode_bytes: int  # that one token reads
     figures: dict[str, Limit]
+
+    def words(self) -> str:
+        """In one line."""
+        speeds = ", ".join(f"{name} {speed:.0f}" for name, speed in self.matmul_gflops.items())
+        limits = ", ".join(f"{key} {one.tokens_per_s:.0f}" for key, one in self.figures.items())
+        return (
+            f"limits: {self.read_gb_per_s:.1f} GB/s, {self.decode_bytes / 1e6:.0f} MB a token; "
+            f"GFLOP/s of products: {speeds}; so tokens/s at most: {limits}"
+        )
 
 
 def find_limits(

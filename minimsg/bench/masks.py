@@ -15,10 +15,9 @@ from statistics import mean, median
 from time import perf_counter
 from typing import Final, TypeVar
 
+from minimsg.bench.contests import default_threads, engine_config
 from minimsg.bench.settings import VersusSettings
 from minimsg.bench.sides import make_prompts
-from minimsg.bench.versus import default_threads
-from minimsg.config import EngineConfig
 from minimsg.constrain.constraint import Constraint
 from minimsg.constrain.grammars import Grammars
 from minimsg.constrain.vocabulary import Vocabulary
@@ -91,8 +90,7 @@ class MaskCost:
 
 def measure_masks(folder: Path, settings: VersusSettings) -> dict[str, MaskCost]:
     """The cost of each case, for the model in `folder`."""
-    threads = settings.threads or default_threads()
-    config = EngineConfig(dtype=settings.dtype, device="cpu", threads=threads)
+    config = engine_config(settings, settings.threads or default_threads())
     engine, chat = load_engine(folder, config), ChatModel.open(folder, "bench")
     vocabulary = Vocabulary(chat.tokenizer, end_ids=chat.end_ids, end_id=min(chat.end_ids))
     grammars = Grammars(vocabulary, "hermes")

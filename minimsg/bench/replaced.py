@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 @contextmanager
-def replaced(owner: object, method: Callable[P, R], by: Callable[P, R]) -> Iterator[None]:
-    """`owner`'s bound `method` is `by` within the block."""
-    name = method.__name__
+def replaced(owner: object, name: str, by: Callable[..., object]) -> Iterator[None]:
+    """`owner.name` is `by` within the block, for this object alone."""
+    own = vars(owner).get(name)  # None: the class's, which is there again afterwards
     setattr(owner, name, by)
     try:
         yield
     finally:
-        delattr(owner, name)  # the class still has its own
+        if own is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, own)

@@ -30,7 +30,11 @@ class Served:
     def __init__(self, url: str) -> None:
         """Raises ConfigError if it lists no model."""
         self._loop = asyncio.Runner()
-        self._target = self._loop.run(self._open(url))
+        try:
+            self._target = self._loop.run(_open(url))
+        except BaseException:
+            self._loop.close()
+            raise
 
     def decoding(self, prompts: Sequence[str], new_tokens: int) -> Figures:
         self._ask(prompts, 1)
@@ -66,16 +70,6 @@ class Served:
             raise ConfigError(f"{self._target.url} did not answer: {dict(errors)}")
         return samples
 
-    @staticmethod
-    async def _open(url: str) -> Target:
-        target = Target(open_session(REQUEST_S), url, "")
-        try:
-            target.model = await first_model(target)
-        except ConfigError:
-            await target.session.close()
-            raise
-        return target
-
 
 class Rendered:
     """Our engine in process, asked in words. Satisfies `Side`."""
@@ -105,3 +99,14 @@ def decode_rate(samples: Sequence[Sample]) -> float:
     first = min(sample.ttft_s for sample in samples)
     last = max(sample.delta_times_s[-1] for sample in samples if sample.delta_times_s)
     return tokens / (last - first)
+
+
+async def _open(url: str) -> Target:
+    """Who answers there, asked by the first model of its list. Raises ConfigError."""
+    target = Target(open_session(REQUEST_S), url, "")
+    try:
+        target.model = await first_model(target)
+    except ConfigError:
+        await target.session.close()
+        raise
+    return target

@@ -13,7 +13,9 @@ from minimsg.bench.findings import Accuracy
 from minimsg.bench.report import QUANTILES, Level
 
 if TYPE_CHECKING:
+    from minimsg.bench.live import Watched
     from minimsg.bench.masks import MaskCost
+    from minimsg.bench.stages import StepCost
     from minimsg.bench.versus import Comparison
 
 
@@ -37,29 +39,29 @@ def load_table(levels: list[Level]) -> Table:
 
 def versus_table(vs: str, comparison: Comparison) -> Table:
     """One row for each figure: both sides, ratios, the limit, and what ours costs in accuracy."""
-    title = "tokens/s are medians of the rounds; ratios are made inside each round"
-    table = Table(title=title, box=SIMPLE, title_justify="left")
+    title = f"minimsg and {vs}, tokens/s: medians; ratios are made inside each round"
+    table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1))
     table.add_column("figure")
     findings, limits = comparison.findings, comparison.limits
-    for heading in ("rounds", "minimsg", vs, "ratio", "min", "max", "of limit", "accuracy"):
+    for heading in ("minimsg", "other", "ratio", "min", "max", "of limit", "KL", "agreed"):
         table.add_column(heading, justify="right", no_wrap=True)
+    accuracy = accuracy_cells(findings.accuracy.get("ours"))
     for key, spread in findings.spreads.items():
         rounds, limit = findings.figures[key], limits.figures.get(key) if limits else None
         table.add_row(
             key,
-            str(len(rounds)),
             f"{median([one.ours for one in rounds]):.1f}",
             f"{median([one.theirs for one in rounds]):.1f}",
             *(f"{ratio:.2f}" for ratio in (spread.median, spread.min, spread.max)),
             f"{limit.share:.0%}" if limit else "-",
-            accuracy_words(findings.accuracy.get("ours")),
+            *accuracy,
         )
     return table
 
 
-def accuracy_words(accuracy: Accuracy | None) -> str:
-    """Divergence from float32 and agreement with it, in one cell."""
-    return f"KL {accuracy.kl:.4f}, {accuracy.agreement:.1%}" if accuracy else "-"
+def accuracy_cells(accuracy: Accuracy | None) -> tuple[str, str]:
+    """Divergence from float32, and the share of likeliest tokens that are its own."""
+    return (f"{accuracy.kl:.4f}", f"{accuracy.agreement:.1%}") if accuracy else ("-", "-")
 
 
 def masks_table(costs: Mapping[str, MaskCost]) -> Table:
@@ -72,6 +74,35 @@ def masks_table(costs: Mapping[str, MaskCost]) -> Table:
     for name, cost in costs.items():
         figures = (cost.median_ms, cost.mean_ms, cost.max_ms, cost.step_ms, cost.percent)
         table.add_row(name, str(cost.tokens), *(f"{figure:.2f}" for figure in figures))
+    return table
+
+
+def steps_table(costs: list[StepCost]) -> Table:
+    """One row for each number of streams: where a decode step's time goes."""
+    table = Table(
+        title="ms of a decode step; our own is all but the model", box=SIMPLE, title_justify="left"
+    )
+    for heading in ("streams", "step", *costs[0].stages_ms, "own %"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for cost in costs:
+        figures = (cost.step_ms, *cost.stages_ms.values())
+        cells = [f"{figure:.2f}" for figure in figures]
+        table.add_row(str(cost.streams), *cells, f"{cost.own_percent:.1f}")
+    return table
+
+
+def watched_table(loads: list[Watched]) -> Table:
+    """One row for each load on the server."""
+    title = f"a server under load; lag of its event loop is {'/'.join(QUANTILES)} in ms"
+    table = Table(title=title, box=SIMPLE, title_justify="left")
+    for heading in ("streams", "answered", "errors", "tokens/s", "lag"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for load in loads:
+        lag = "/".join(f"{load.lag_ms[name]:.1f}" for name in QUANTILES) if load.lag_ms else "-"
+        errors = str(sum(load.errors.values()))
+        table.add_row(
+            str(load.streams), str(load.answered), errors, f"{load.tokens_per_s:.1f}", lag
+        )
     return table
 
 

@@ -7,7 +7,6 @@ Who is compared with whom is in `contests.py`, rounds and ratios in `rounds.py` 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Final
 import torch
 
 from minimsg.bench.accuracy import Model, measure_accuracy
-from minimsg.bench.contests import CONTESTS, Contest
+from minimsg.bench.contests import CONTESTS, Contest, default_threads
 from minimsg.bench.findings import Accuracy, Findings
 from minimsg.bench.foreign import quiet
 from minimsg.bench.limits import Limits, find_limits
@@ -27,7 +26,7 @@ from minimsg.bench.settings import VersusSettings
 from minimsg.bench.sides import encode
 from minimsg.config import EngineConfig
 from minimsg.loading import choose_dtype, load_engine
-from minimsg.machine import load_average, machine, usable_cores, versions
+from minimsg.machine import load_average, machine, versions
 from minimsg.models.config import ModelConfig
 from minimsg.prompt.chat import ChatModel
 
@@ -41,6 +40,20 @@ class Comparison:
     findings: Findings
     limits: Limits | None
     head: dict[str, object]
+
+    def lines(self) -> list[str]:
+        """What is said below the table of the figures."""
+        findings, limits = self.findings, self.limits
+        numbers = {key: len(rounds) for key, rounds in findings.figures.items()}
+        lines = ["rounds: " + ", ".join(f"{key} {number}" for key, number in numbers.items())]
+        if limits:
+            lines.append(limits.words())
+        lines += [f"{side}: {one.words()}" for side, one in findings.accuracy.items()]
+        if agreement := findings.agreement:
+            lines.append(f"greedy tokens that agree: {agreement.same} of {agreement.tokens}")
+        lines += [f"no verdict: {reason}" for reason in findings.noise]
+        verdicts = findings.verdicts or {}
+        return lines + [f"{key}: minimsg is {verdict}" for key, verdict in verdicts.items()]
 
     def as_dict(self) -> dict[str, object]:
         """The report."""
@@ -59,11 +72,11 @@ def compare(
 ) -> Comparison:
     """The whole comparison. `say` hears one line of progress at a time."""
     load_before = load_average()
-    shapes, threads = settings.shapes, settings.threads or default_threads()
+    threads = settings.threads or default_threads()
     torch.set_num_threads(threads)
     rounds = Rounds(
         settings.num_rounds,
-        num_figures=len(shapes.names(vs)),
+        num_figures=len(settings.shapes.names(vs)),
         time_limit_s=TIME_LIMIT_S if time_limit_s is None else time_limit_s,
         probe=lambda: (read_bandwidth(), load_average()),
         on_round=lambda name, done: say(_line(name, done)),
@@ -72,26 +85,11 @@ def compare(
         say("loading both sides")
         outcome = CONTESTS[vs](Contest(folder, settings, threads, rounds))
         accuracy = _accuracy(folder, settings, threads, outcome.models, say)
-    findings = Findings(outcome.figures, load_before, outcome.agreement, accuracy)
-    dtype = named_dtype(settings.dtype)
     limits = None
     if with_limits and "decode_1" in outcome.figures:
-        config = ModelConfig.from_folder(folder)
-        limits = find_limits(config, dtype, shapes, outcome.figures, matmul_gflops())
-    head: dict[str, object] = {
-        "settings": {"dtype": dtype, "kernel": settings.kernel, "threads": threads}
-        | asdict(shapes),
-        "peer": outcome.peer,
-        "config": _config(folder),
-        "machine": machine().as_dict(),
-        "versions": versions(),
-    }
-    return Comparison(findings, limits, head)
-
-
-def default_threads() -> int:
-    """CPU threads of both sides: what OMP_NUM_THREADS says (torch reads it), else every core."""
-    return torch.get_num_threads() if os.environ.get("OMP_NUM_THREADS") else usable_cores()
+        limits = _limits(folder, settings, outcome.figures)
+    findings = Findings(outcome.figures, load_before, outcome.agreement, accuracy)
+    return Comparison(findings, limits, _head(folder, settings, threads) | {"peer": outcome.peer})
 
 
 def named_dtype(name: str) -> str:
@@ -119,6 +117,22 @@ def _accuracy(
     reference, chat = load_engine(folder, plain), ChatModel.open(folder, "bench")
     prompts = [encode(chat, each) for each in questions(number)]
     return measure_accuracy(reference, models, prompts, max_tokens, chat.end_ids)
+
+
+def _limits(folder: Path, settings: VersusSettings, figures: dict[str, list[Round]]) -> Limits:
+    config, dtype = ModelConfig.from_folder(folder), named_dtype(settings.dtype)
+    return find_limits(config, dtype, settings.shapes, figures, matmul_gflops())
+
+
+def _head(folder: Path, settings: VersusSettings, threads: int) -> dict[str, object]:
+    """What the figures were taken of, and on."""
+    asked = {"dtype": named_dtype(settings.dtype), "kernel": settings.kernel, "threads": threads}
+    return {
+        "settings": asked | asdict(settings.shapes),
+        "config": _config(folder),
+        "machine": machine().as_dict(),
+        "versions": versions(),
+    }
 
 
 def _line(name: str, done: Round) -> str:

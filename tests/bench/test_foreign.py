@@ -7,7 +7,10 @@ import os
 import subprocess
 import sys
 
-from minimsg.bench.foreign import quiet, quiet_environment
+import pytest
+
+from minimsg.bench.foreign import quiet, quiet_environment, run, running
+from minimsg.errors import ConfigError
 
 PROBE = """
 import json, urllib.request
@@ -47,3 +50,36 @@ def test_the_quiet_ends_with_its_block() -> None:
         assert os.environ["HF_HUB_OFFLINE"] == "1"
         os.environ["LEFT_BEHIND"] = "1"
     assert dict(os.environ) == before
+
+
+def test_a_program_runs_in_the_quiet_and_says_its_output() -> None:
+    script = "import os; print(os.environ['DO_NOT_TRACK'], os.environ['HTTPS_PROXY'])"
+    assert run([sys.executable, "-c", script], 30) == "1 http://127.0.0.1:9\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (["/no/such/program"], "cannot be started: No such file"),
+        (["sh", "-c", "echo why not >&2; exit 3"], "ended with 3: why not"),
+        (["sleep", "30"], "more than 0.2 s"),
+    ],
+)
+def test_a_program_that_fails_is_named_with_the_reason(command: list[str], why: str) -> None:
+    with pytest.raises(ConfigError, match=why) as raised:
+        run(command, 0.2 if command[0] == "sleep" else 30)
+    assert command[0] in str(raised.value)
+
+
+def test_a_program_that_listens_ends_with_its_block() -> None:
+    with running(["sleep", "60"]) as process:
+        assert process.poll() is None
+    assert process.returncode == -15
+
+
+def test_a_program_that_ended_too_early_is_told_in_its_own_words() -> None:
+    with (
+        pytest.raises(ConfigError, match="ended with 4: no such model"),
+        running(["sh", "-c", "echo no such model; exit 4"]) as process,
+    ):
+        process.wait(30)

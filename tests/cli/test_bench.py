@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from minimsg.cli.main import main
 from minimsg.machine import usable_cores
@@ -17,6 +17,23 @@ from minimsg.machine import usable_cores
 from .process import Serving
 
 FIGURES = ["decode_1", "decode_8", "decode_16", "prefill_512", "prefill_4096"]
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with stand-ins for the programs of llama.cpp, and a file for them."""
+    folder = tmp_path_factory.mktemp("llama")
+    root = Path(__file__).parent.parent.parent
+    for name, module in (
+        ("llama-bench", 'llama_bench "$0"'),
+        ("llama-batched-bench", 'llama_bench "$0"'),
+        ("llama-server", "llama_server"),
+    ):
+        run = f"cd {root} && exec {sys.executable} -m tests.bench.{module}"
+        (folder / name).write_text(f'#!/bin/sh\n{run} "$@"\n')
+        (folder / name).chmod(0o755)
+    (folder / "model.gguf").write_bytes(b"GGUF")
+    return folder
 
 
 def test_a_running_server_is_measured_with_exact_counts(serving: Serving) -> None:
@@ -55,7 +72,7 @@ def test_both_sides_use_every_core_unless_the_environment_says_otherwise(
     asked: str | None, threads: int
 ) -> None:
     others = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    script = "from minimsg.bench.versus import default_threads; print(default_threads())"
+    script = "from minimsg.bench.contests import default_threads; print(default_threads())"
     done = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
@@ -66,21 +83,28 @@ def test_both_sides_use_every_core_unless_the_environment_says_otherwise(
     assert done.stdout == f"{threads}\n", done.stderr
 
 
+def quick(monkeypatch: pytest.MonkeyPatch, folder: Path, *flags: str) -> Result:
+    """`minimsg bench --quick` with the tiny model; the report is on the standard output."""
+    monkeypatch.setenv("MINIMSG_DATA_DIR", str(folder))
+    common = ["--quick", "--dtype", "float32", "--threads", "1", "--json", "-"]
+    result = CliRunner().invoke(main, ["bench", *flags, *common])
+    assert result.exit_code == 0, result.output
+    return result
+
+
 @pytest.mark.parametrize(
-    ("vs", "names"),
+    ("vs", "names", "sides"),
     [
-        ("transformers", FIGURES),
-        ("ordinary", FIGURES),
-        ("no-prefix-cache", ["warm_prompt", "shared_prompt"]),
+        ("transformers", FIGURES, ["ours", "theirs"]),
+        ("ordinary", FIGURES, []),
+        ("in-process", FIGURES, []),
+        ("no-prefix-cache", ["warm_prompt", "shared_prompt"], []),
     ],
 )
 def test_a_quick_comparison_has_the_shape_of_a_real_one(
-    vs: str, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    vs: str, names: list[str], sides: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MINIMSG_DATA_DIR", str(tmp_path))
-    flags = ["--vs", vs, "--quick", "--dtype", "float32", "--threads", "1"]
-    result = CliRunner().invoke(main, ["bench", *flags, "--json", "-"])
-    assert result.exit_code == 0, result.output
+    result = quick(monkeypatch, tmp_path, "--vs", vs)
     report = json.loads(result.stdout)
     assert list(report["ratios"]) == names
     assert list(report["rounds"]) == names
@@ -89,7 +113,72 @@ def test_a_quick_comparison_has_the_shape_of_a_real_one(
         for one in rounds:
             assert one["read_gb_per_s"] > 0
             assert one["ratio"] == pytest.approx(one["ours"] / one["theirs"])
-    assert report["agreement"] == {"tokens": 4 * 32, "same": 4 * 32}, "float32 agrees exactly"
+    if vs != "in-process":
+        agreed = {"tokens": 4 * 32, "same": 4 * 32}
+        assert report["agreement"] == agreed, "float32 agrees exactly"
+    assert list(report["accuracy"]) == sides
+    for accuracy in report["accuracy"].values():
+        assert (accuracy["agreement"], accuracy["kl"] < 1e-6) == (1.0, True)
     assert report["settings"]["dtype"] == "float32"
     assert report["versions"]["transformers"]
     assert "no verdict" in result.stderr or "minimsg is" in result.stderr
+
+
+def test_llama_cpp_is_compared_by_its_programs_and_the_page_shows_it(
+    llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "report.html"
+    flags = ["--vs", "llama-bench", "--llama-bench", str(llama / "llama-bench"), "--limit"]
+    flags += ["--gguf", str(llama / "model.gguf"), "--html", str(page)]
+    result = quick(monkeypatch, tmp_path, *flags)
+    report = json.loads(result.stdout)
+    assert list(report["ratios"]) == FIGURES
+    assert report["peer"]["build_commit"] == "abc1234"
+    assert list(report["accuracy"]) == ["ours"]
+    assert report["limits"]["figures"]["decode_1"]["share"] > 0
+    assert page.read_text().count("<svg") == len(FIGURES)
+    stored = tmp_path / "report.json"
+    stored.write_text(result.stdout)
+    table = CliRunner().invoke(main, ["bench", "--table", str(stored)])
+    assert [line.split(" | ")[1] for line in table.output.splitlines()[2:7]] == (
+        FIGURES if not report["noise"] else [f"{figure}\\*" for figure in FIGURES]
+    )
+
+
+def test_our_server_is_compared_with_llama_cpps(
+    llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = ["--llama-server", str(llama / "llama-server"), "--gguf", str(llama / "model.gguf")]
+    flags += ["--accuracy-prompts", "0"]
+    report = json.loads(quick(monkeypatch, tmp_path, "--vs", "llama-server", *flags).stdout)
+    assert list(report["ratios"]) == FIGURES
+    assert report["peer"] == {"model": "stand-in"}
+
+
+def test_a_profile_shows_the_engines_own_cost_and_a_server_under_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = json.loads(quick(monkeypatch, tmp_path, "--profile").stdout)
+    assert [step["streams"] for step in report["steps"]] == [1, 8, 16]
+    for step in report["steps"]:
+        assert 0 < step["own_percent"] < 100
+    for load in report["server"]:
+        assert (load["answered"], load["errors"]) == (load["streams"], {})
+        assert load["lag_ms"]["p50"] <= load["lag_ms"]["p99"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (["--vs", "llama-bench", "--quick"], "--llama-bench, the program"),
+        (["--vs", "transformers", "--profile"], "one by one"),
+        (["--table"], "JSON reports"),
+    ],
+)
+def test_what_a_comparison_lacks_is_named(
+    flags: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIMSG_DATA_DIR", str(tmp_path))
+    result = CliRunner().invoke(main, ["bench", *flags])
+    assert result.exit_code != 0
+    assert why in result.output
