@@ -82,7 +82,8 @@ class Plan:
 class PlannedLayout(Layout):
     """A layout with its plan, whose tensors may be filled anew between two runs.
 
-    The lists say nothing that the kernels need. A CUDA graph is captured with one.
+    The lists hold for every filling: no sequence is ever longer than `context_lens` has it.
+    A CUDA graph is captured with one.
     """
 
     plan: Plan

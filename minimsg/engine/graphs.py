@@ -64,7 +64,7 @@ class StaticStep:
     """The inputs of a decode step, in tensors that stay where they are."""
 
     def __init__(self, rows: int, columns: int, page_size: int, device: torch.device) -> None:
-        padding = torch.tensor([0, -1, -1], device=device)  # position -1: a length of 0
+        padding = torch.tensor([0, 0, -1], device=device)  # id, position, slot
         self.padding = padding[:, None].expand(3, rows)
         self.numbers = self.padding.clone()
         ids, positions, slots = self.numbers
@@ -77,7 +77,8 @@ class StaticStep:
             tiles=starts.new_empty(0, 2),
             longest=columns * page_size,
         )
-        layout = PlannedLayout([], [], tables, slots, self.plan)
+        longest = [self.plan.longest] * rows
+        layout = PlannedLayout(list(range(rows + 1)), longest, tables, slots, self.plan)
         self.inputs = Inputs(ids, positions, torch.arange(rows, device=device), layout)
 
     def fill(self, inputs: Inputs) -> None:
@@ -90,8 +91,9 @@ class StaticStep:
         self.inputs.layout.page_tables[:num, :num_pages] = inputs.layout.page_tables
 
     def compute(self, model: Model, cache: PagedKVCache) -> Tensor:
-        """Logits `(rows, V)` float32. This is what is captured: it reads no Python number."""
-        self.plan.lengths.copy_(self.inputs.positions + 1)
+        """Logits `(rows, V)` float32. What is captured: it reads no Python number that changes."""
+        is_padding = self.inputs.layout.slots < 0
+        self.plan.lengths.copy_((self.inputs.positions + 1).masked_fill(is_padding, 0))
         return model(self.inputs, cache.layers)
 
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import cast
 
 import pytest
 import torch
 from torch import Tensor
 
+from minimsg import builtin
+from minimsg.config import EngineConfig
 from minimsg.engine.cache import PagedKVCache
+from minimsg.engine.engine import GREEDY, Engine
 from minimsg.engine.graphs import DecodeGraphs, decode_graphs, padded_size
 from minimsg.engine.runner import Runner
-from minimsg.engine.types import Batch
-from minimsg.kernels.capture import Captured
+from minimsg.engine.types import Batch, GenerationRequest, Token
+from minimsg.kernels.capture import Capture, Captured
 from minimsg.kernels.contract import Pages
-from minimsg.kernels.triton_paged import PlannedLayout
+from minimsg.kernels.triton_paged import Backend, PlannedLayout
+from minimsg.loading import load_engine
 from minimsg.models.contract import Inputs, Model, PagedSpec
+from minimsg.models.weights import load_model
 
 from .conftest import VOCAB, ContextModel, context_logits
 
@@ -47,6 +53,17 @@ def eagerly(compute: Callable[[], Tensor]) -> Captured:
     """Compute again where a device would replay."""
     logits = compute()
     return Captured(logits, lambda: logits.copy_(compute()))
+
+
+def noting(sizes: list[int]) -> Capture:
+    """`eagerly`, with the rows of each captured step added to `sizes`."""
+
+    def capture(compute: Callable[[], Tensor]) -> Captured:
+        captured = eagerly(compute)
+        sizes.append(len(captured.result))
+        return captured
+
+    return capture
 
 
 PLAIN, PLANNED = cast("Model", ContextModel()), cast("Model", PlanModel())
@@ -121,14 +138,8 @@ def test_a_row_that_is_padding_now_leaves_alone_what_it_wrote_before(replaying: 
 
 
 def test_each_size_is_captured_once(replaying: Runner) -> None:
-    captured = []
-
-    def capture(compute: Callable[[], Tensor]) -> Captured:
-        done = eagerly(compute)
-        captured.append(len(done.result))
-        return done
-
-    replaying.graphs = DecodeGraphs(PLANNED, replaying.cache, CPU, capture)
+    captured: list[int] = []
+    replaying.graphs = DecodeGraphs(PLANNED, replaying.cache, CPU, noting(captured))
     for num in (3, 4, 1, 3, 2, 4):
         replaying.run(batch_of(*(([9], 1, [page]) for page in range(num))))
     assert captured == [4, 1, 2]
@@ -167,6 +178,34 @@ def test_a_chunk_of_one_token_that_does_not_sample_is_computed_plainly(replaying
 def test_there_are_no_graphs_on_a_cpu(plain: Runner) -> None:
     assert plain.graphs is None
     assert decode_graphs(PLAIN, plain.cache, torch.device("cuda")) is None  # no kernel
+
+
+@pytest.mark.triton
+def test_a_decoder_says_through_graphs_what_it_says_with_the_reference(tmp_path: Path) -> None:
+    """Prompts of three lengths together, in the interpreter: set TRITON_INTERPRET=1."""
+    why_not = Backend().supports(device=CPU, dtype=torch.float32, head_dim=16)
+    if why_not is not None:
+        pytest.skip(why_not)
+    builtin.write_tiny(tmp_path)
+    config = EngineConfig(num_pages=16, max_context=64, dtype="float32", kernel="reference")
+    expected = tokens_of(load_engine(tmp_path, config))
+
+    model = load_model(tmp_path, dtype=torch.float32, device=CPU, backend=Backend())
+    engine = Engine(model, config, max_context=64)
+    sizes: list[int] = []
+    engine.runner.graphs = DecodeGraphs(model, engine.runner.cache, CPU, noting(sizes))
+    assert tokens_of(engine) == expected
+    assert sizes == [4, 2, 1]
+
+
+def tokens_of(engine: Engine) -> list[tuple[str, int]]:
+    """Greedy tokens of three prompts; one ends early, then another."""
+    requests = [
+        GenerationRequest(str(num), list(range(5, 5 + num)), 12 - num, sampling=GREEDY)
+        for num in (1, 4, 9)
+    ]
+    said = [each for step in engine.steps(*requests) for each in step.outputs]
+    return sorted((each.request_id, each.id) for each in said if isinstance(each, Token))
 
 
 def assert_same(plain: Runner, replaying: Runner, batch: Batch) -> None:
