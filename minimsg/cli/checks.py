@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 MIN_PYTHON = (3, 11)
 MIN_FREE_BYTES = 1 << 30  # SmolLM2 in bfloat16, its cache and torch itself
-UNSEEN_HARDWARE = {"metal_paged": "emulated in tests, not yet run on hardware"}  # by kernel
+UNSEEN_HARDWARE = {  # by kernel
+    "metal_paged": "emulated in tests, not yet run on hardware",
+    "triton_paged": "interpreted in tests, not yet run on hardware",
+}
 ENGINE_PACKAGES = ("torch", "numpy", "safetensors", "gguf", "llguidance")
 
 
