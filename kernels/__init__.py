@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from minimsg.kernels.contract import Backend
 
 BACKENDS: Final = (
+    "minimsg.kernels.cpu_native",
     "minimsg.kernels.cpu",
+    "minimsg.kernels.triton_paged",
+    "minimsg.kernels.metal_paged",
     "minimsg.kernels.reference",  # runs everywhere, so what follows is taken by name only
     "minimsg.kernels.tiled",
 )
@@ -34,25 +37,35 @@ def names() -> list[str]:
 
 
 def choose(
-    *, device: torch.device, dtype: torch.dtype, head_dim: int, name: str | None = None
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    head_dim: int,
+    name: str | None = None,
+    deterministic: bool = False,
 ) -> Backend:
     """A new backend for one engine: `name`, else MINIMSG_KERNEL, else the first that can run.
 
-    Logs why each one before it was passed over.
+    `deterministic`: among those whose numbers no neighbour can change. Logs why each one
+    before it was passed over.
 
     Raises:
-        KernelUnavailable: the name is unknown, or that kernel cannot run here; the message
-            says why.
+        KernelUnavailable: the name is unknown, or no kernel that was asked for can run here;
+            the message says why.
     """
     forced = name or os.environ.get("MINIMSG_KERNEL")
+    reasons = []
     for candidate in [forced] if forced else names():
         backend = _open(candidate)
         why_not = backend.supports(device=device, dtype=dtype, head_dim=head_dim)
+        if why_not is None and deterministic and not backend.is_batch_invariant:
+            why_not = "its numbers depend on what else runs"
         if why_not is None:
             log.info("kernel %s on %s, %s", candidate, device, dtype)
             return backend
         log.info("kernel %s passed over: %s", candidate, why_not)
-    raise KernelUnavailable(f"kernel {candidate} cannot run on {device} in {dtype}: {why_not}")
+        reasons.append(f"kernel {candidate} cannot run on {device} in {dtype}: {why_not}")
+    raise KernelUnavailable("; ".join(reasons))
 
 
 def _open(name: str) -> Backend:

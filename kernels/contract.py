@@ -13,7 +13,7 @@ and values, then attends from the pages.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -46,6 +46,7 @@ class Backend(Protocol):
     """Attention over paged keys and values."""
 
     name: str
+    is_batch_invariant: bool  # a token's bits are the same alone, in any batch and any chunk
 
     def supports(self, *, device: torch.device, dtype: torch.dtype, head_dim: int) -> str | None:
         """Why this backend cannot run there, in words for a log line; None if it can."""
@@ -69,3 +70,103 @@ class Backend(Protocol):
         tokens before it. Slots beyond a context length are never read into the result,
         whatever they hold (NaN included).
         """
+
+
+@dataclass(frozen=True)
+class Formats:
+    """The number formats of a model that a backend runs."""
+
+    weights: torch.dtype  # of the matrices: float32, bfloat16 ..., or int8 with scales
+    activations: torch.dtype  # of everything between them, norms and biases
+    cache: torch.dtype
+
+
+class Norm(Protocol):
+    """`x / rms(x) * weight` (arXiv 1910.07467), over the last axis."""
+
+    @property
+    def weight(self) -> Tensor: ...
+    @property
+    def epsilon(self) -> float: ...
+
+
+class HeadNorm(Protocol):
+    """The norms of query and key heads; the weights are `(D,)` each."""
+
+    @property
+    def query_weight(self) -> Tensor: ...
+    @property
+    def key_weight(self) -> Tensor: ...
+    @property
+    def epsilon(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """Cosine and sine of a step's angles, `(T, 1, D)` each; the sine's first half is negated."""
+
+    cos: Tensor
+    sin: Tensor
+
+    def rotate(self, heads: Tensor) -> Tensor:
+        """Turn each pair (i, i + D / 2) of `(T, heads, D)` by its angle (arXiv 2104.09864)."""
+        half = heads.shape[-1] // 2
+        return torch.addcmul(heads * self.cos, heads.roll(half, -1), self.sin)
+
+
+@runtime_checkable
+class LinearOperator(Protocol):
+    """What a backend may offer beyond attention: products with weights in an order of its own.
+
+    The reference form is `Linear.forward` in `models/layers.py`.
+    """
+
+    def formats(self, dtype: torch.dtype) -> Formats:
+        """The formats of a model whose weights are asked for in `dtype`."""
+
+    def pack(self, weight: Tensor, dtype: torch.dtype, *, is_gated: bool) -> Tensor:
+        """`weight` `(N, K)` in `dtype` and in the backend's order; a tensor that can be stored."""
+
+    def matrix(
+        self, packed: Tensor, bias: Tensor | None, shape: torch.Size, *, is_gated: bool
+    ) -> Any:
+        """What `linear` takes: a packed weight that had `shape` `(N, K)`, with its bias `(N,)`."""
+
+    def linear(self, x: Tensor, matrix: Any, norm: Norm | None, add_to: Tensor | None) -> Tensor:
+        """`(T, K)` to `(T, N)`: `norm(x) W^T + b`.
+
+        If the matrix is gated, `silu(first half) * second half` of that, `(T, N / 2)`. With
+        `add_to` the result is added to it in place, and it is returned.
+        """
+
+
+@runtime_checkable
+class HeadsOperator(Protocol):
+    """What a backend may offer beyond attention: the heads of a layer from the projection on.
+
+    The reference form is `Attention.forward` in `models/layers.py`.
+    """
+
+    def attend_heads(
+        self,
+        heads: Tensor,
+        head_norm: HeadNorm | None,
+        rotation: Rotation,
+        pages: Pages,
+        layout: Layout,
+        *,
+        num_heads: int,
+        scale: float,
+        window: int | None,
+    ) -> Tensor:
+        """`attention` of heads `(T, Hq + 2 Hkv, D)`: queries and keys normalized and rotated.
+
+        Returns `(T, Hq, D)`; `heads` may be overwritten.
+        """
+
+
+def formats_of(backend: Backend, dtype: torch.dtype) -> Formats:
+    """The formats of a model under `backend`: one for all unless it says otherwise."""
+    if isinstance(backend, LinearOperator):
+        return backend.formats(dtype)
+    return Formats(dtype, dtype, dtype)

@@ -18,6 +18,7 @@ class Backend:
     """Attention over paged keys and values, to be read rather than to be fast."""
 
     name = "reference"
+    is_batch_invariant = False
 
     def supports(self, *, device: torch.device, dtype: torch.dtype, head_dim: int) -> str | None:
         return None if dtype.is_floating_point else f"{dtype} is not a floating-point format"

@@ -34,6 +34,7 @@ class Backend:
     """Attention in float32, a page of one sequence at a time; bit-equal in every batch."""
 
     name = "tiled"
+    is_batch_invariant = True
 
     def supports(self, *, device: torch.device, dtype: torch.dtype, head_dim: int) -> str | None:
         return None if dtype.is_floating_point else f"{dtype} is not a floating-point format"

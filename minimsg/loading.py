@@ -9,6 +9,7 @@ no torch. Next: `engine/engine.py`.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
@@ -66,32 +67,37 @@ def load_engine(folder: Path, config: EngineConfig) -> Engine:
 
     from minimsg import kernels
     from minimsg.engine.engine import Engine
+    from minimsg.kernels.contract import formats_of
     from minimsg.models.weights import load_model
 
     device = choose_device(config.device)
-    dtype = choose_dtype(config.dtype, device)
     if config.threads is not None:
         if config.threads < 1:
             raise ConfigError(f"threads is {config.threads}; at least 1 is needed")
         torch.set_num_threads(config.threads)
     model_config = ModelConfig.from_folder(folder)
-    name = kernel_name(config)
-    backend = kernels.choose(device=device, dtype=dtype, head_dim=model_config.head_dim, name=name)
+    head_dim = model_config.head_dim
+    dtype = choose_dtype(config.dtype, device, kernel=config.kernel, head_dim=head_dim)
+    backend = kernels.choose(
+        device=device,
+        dtype=dtype,
+        head_dim=head_dim,
+        name=config.kernel,
+        deterministic=config.deterministic,
+    )
+    config = replace(config, kernel=backend.name)
     model = load_model(folder, dtype=dtype, device=device, backend=backend)
     if model_config.plain_context is not None:
         why = "%s: the window is %d tokens; dual chunk attention, for longer ones, is not supported"
         logger.info(why, folder, model_config.max_context)
     logger.info("%s in %s on %s, %d CPU threads", folder, dtype, device, torch.get_num_threads())
-    return Engine(model, config, max_context=model_config.max_context, dtype=dtype, device=device)
-
-
-def kernel_name(config: EngineConfig) -> str | None:
-    """The kernel that is asked for: deterministic mode has its own. Raises `ConfigError`."""
-    if not config.deterministic:
-        return config.kernel
-    if config.kernel not in (None, "tiled"):
-        raise ConfigError(f"deterministic mode has the kernel tiled, not {config.kernel}")
-    return "tiled"
+    return Engine(
+        model,
+        config,
+        max_context=model_config.max_context,
+        dtype=formats_of(backend, dtype).cache,
+        device=device,
+    )
 
 
 def choose_device(name: str) -> torch.device:
@@ -113,13 +119,21 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """`auto` is bfloat16 where the device multiplies it in hardware, else float32."""
+def choose_dtype(
+    name: str, device: torch.device, *, kernel: str | None = None, head_dim: int = 64
+) -> torch.dtype:
+    """`auto` is bfloat16 where the device, or our own code for it, is fast in it; else float32.
+
+    Half the bytes are twice the speed of decoding, and models are published in bfloat16.
+    `kernel` is the one that is asked for. Raises `ConfigError`.
+    """
     import torch
 
-    dtypes = {each: getattr(torch, each) for each in ("float32", "bfloat16", "float16")}
+    names = ("float32", "bfloat16", "float16", "int8")
+    dtypes = {each: getattr(torch, each) for each in names}
     if name == "auto":
-        name = "bfloat16" if has_bfloat16(device) else "float32"
+        is_fast = has_bfloat16(device) or has_native_kernel(device, kernel, head_dim)
+        name = "bfloat16" if is_fast else "float32"
     if name not in dtypes:
         raise ConfigError(f"dtype {name!r} is unknown; there are auto, {', '.join(dtypes)}")
     dtype: torch.dtype = dtypes[name]
@@ -135,6 +149,17 @@ def has_bfloat16(device: torch.device) -> bool:
     if device.type == "cpu" and hasattr(torch.cpu, "get_capabilities"):  # torch 2.9 has it not
         return any(there for name, there in torch.cpu.get_capabilities().items() if "bf16" in name)
     return False
+
+
+def has_native_kernel(device: torch.device, kernel: str | None, head_dim: int) -> bool:
+    """Whether the CPU's fast path would be taken (`kernels/cpu_native.py`)."""
+    import torch
+
+    from minimsg.kernels.cpu_native import Backend
+
+    if (kernel or os.environ.get("MINIMSG_KERNEL") or Backend.name) != Backend.name:
+        return False
+    return Backend().supports(device=device, dtype=torch.bfloat16, head_dim=head_dim) is None
 
 
 @dataclass(frozen=True)

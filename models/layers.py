@@ -1,9 +1,11 @@
 """The decoder that the dense families share: embedding, blocks of attention and MLP, head.
 
-Projections that read the same input are one matrix (q, k, v; gate, up): fewer, larger
-operations, which is what a CPU step of few tokens spends its time on. Each module says
-under which names a Hugging Face checkpoint stores its tensors (`checkpoint_tensors`);
-`weights.py` fills them. Knows the kernel contract, no backend.
+Projections that read the same input are one matrix (q, k, v; gate, up), and what stands
+around a product (norm, activation, residual sum) is said with it: fewer, larger operations,
+which is what a CPU step of few tokens spends its time on. `Linear` and `Attention` have a
+reference form in plain torch; a backend that offers an operator for it (`kernels/contract.py`)
+is asked instead. Each module says under which names a Hugging Face checkpoint stores its
+tensors (`checkpoint_tensors`); `weights.py` fills them. Knows the kernel contract, no backend.
 
 Rows T are the new tokens of all sequences of a step, one after the other.
 """
@@ -12,17 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from minimsg.kernels.contract import Backend, Layout, Pages
+from minimsg.kernels.contract import (
+    Backend,
+    Formats,
+    HeadsOperator,
+    Layout,
+    LinearOperator,
+    Pages,
+    Rotation,
+)
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Inputs, PagedSpec
-from minimsg.models.packed import is_faster_plain, pack, packed_linear
-from minimsg.models.rope import Rotary, Rotation
+from minimsg.models.rope import Rotary
 
 
 @dataclass(frozen=True)
@@ -35,32 +44,6 @@ class Variant:
     head_norm: bool = False  # query and key heads normalized before they are rotated
 
 
-class Linear(nn.Module):
-    """`x W^T + b`, uninitialized: `(T, in)` to `(T, out)`."""
-
-    def __init__(self, inputs: int, outputs: int, *, bias: bool) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(outputs, inputs))
-        self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
-        self.packed: Tensor | None = None  # the weight once more, see `packed.py`
-
-    def forward(self, x: Tensor) -> Tensor:
-        if self.packed is None or is_faster_plain(x):
-            return F.linear(x, self.weight, self.bias)
-        return packed_linear(x, self.packed, self.bias)
-
-    def pack(self) -> None:
-        """Have the weight in the order of the CPU's multiplication too, where that exists."""
-        self.packed = pack(self.weight)
-
-    def rows(self, name: str, start: int = 0, stop: int | None = None) -> dict[str, Tensor]:
-        """Output rows `start:stop` as the checkpoint's linear `name`: its weight and bias."""
-        tensors = {f"{name}.weight": self.weight[start:stop]}
-        if self.bias is not None:
-            tensors[f"{name}.bias"] = self.bias[start:stop]
-        return tensors
-
-
 class RMSNorm(nn.Module):
     """`x / rms(x) * weight` (arXiv 1910.07467), over the last axis."""
 
@@ -71,6 +54,48 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.weight.shape, self.weight, self.epsilon)
+
+
+class Linear(nn.Module):
+    """`x W^T + b`, uninitialized: `(T, inputs)` to `(T, outputs)`.
+
+    A gated one is `silu(first half) * second half` of that (SwiGLU, arXiv 2002.05202).
+    """
+
+    def __init__(self, inputs: int, outputs: int, *, bias: bool, is_gated: bool = False) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
+        self.is_gated = is_gated
+        self.operator: LinearOperator | None = None  # if a backend has taken the weight over
+        self.matrix: Any = None  # what it made of it
+
+    def forward(
+        self, x: Tensor, norm: RMSNorm | None = None, add_to: Tensor | None = None
+    ) -> Tensor:
+        """Of `norm(x)`, if there is one; added to `add_to`, in place, if there is that."""
+        if self.operator is not None:
+            return self.operator.linear(x, self.matrix, norm, add_to)
+        output = F.linear(x if norm is None else norm(x), self.weight, self.bias)
+        if self.is_gated:
+            gate, up = output.chunk(2, dim=-1)
+            output = F.silu(gate).mul_(up)
+        return output if add_to is None else add_to.add_(output)
+
+    def hand_over(self, operator: LinearOperator, dtype: torch.dtype) -> None:
+        """Leave weight and product to `operator`; the plain weight is let go."""
+        shape, is_gated = self.weight.shape, self.is_gated
+        packed = operator.pack(self.weight.detach(), dtype, is_gated=is_gated)
+        self.matrix = operator.matrix(packed, self.bias, shape, is_gated=is_gated)
+        self.operator = operator
+        del self.weight
+
+    def rows(self, name: str, start: int = 0, stop: int | None = None) -> dict[str, Tensor]:
+        """Output rows `start:stop` as the checkpoint's linear `name`: its weight and bias."""
+        tensors = {f"{name}.weight": self.weight[start:stop]}
+        if self.bias is not None:
+            tensors[f"{name}.bias"] = self.bias[start:stop]
+        return tensors
 
 
 class HeadNorm(nn.Module):
@@ -102,25 +127,35 @@ class Attention(nn.Module):
         self.num_heads, self.num_kv_heads = config.num_heads, config.num_kv_heads
         self.head_dim, self.scale = config.head_dim, config.head_dim**-0.5
         self.backend, self.window = backend, window
+        self.operator = backend if isinstance(backend, HeadsOperator) else None
         hidden, bias = config.hidden_size, variant.attention_input_bias
         queries, keys = self.num_heads * self.head_dim, self.num_kv_heads * self.head_dim
         self.input = Linear(hidden, queries + 2 * keys, bias=bias)
         self.output = Linear(queries, hidden, bias=variant.attention_output_bias)
         self.head_norm = HeadNorm(config) if variant.head_norm else None
 
-    def forward(self, x: Tensor, rotation: Rotation, pages: Pages, layout: Layout) -> Tensor:
-        """`(T, hidden)` to `(T, hidden)`; stores the new keys and values in `pages`."""
-        heads = self.input(x).view(len(x), -1, self.head_dim)  # (T, Hq + 2 Hkv, D)
+    def forward(
+        self, x: Tensor, norm: RMSNorm, rotation: Rotation, pages: Pages, layout: Layout
+    ) -> None:
+        """Adds to `x` `(T, hidden)` in place; stores the new keys and values in `pages`."""
+        heads = self.input(x, norm).view(len(x), -1, self.head_dim)  # (T, Hq + 2 Hkv, D)
+        attended = self._attend(heads, rotation, pages, layout)  # (T, Hq, D)
+        self.output(attended.view(len(x), -1), add_to=x)
+
+    def _attend(self, heads: Tensor, rotation: Rotation, pages: Pages, layout: Layout) -> Tensor:
+        if self.operator is not None:
+            return self.operator.attend_heads(
+                heads, self.head_norm, rotation, pages, layout,
+                num_heads=self.num_heads, scale=self.scale, window=self.window,
+            )  # fmt: skip
         rotated, value = heads[:, : -self.num_kv_heads], heads[:, -self.num_kv_heads :]
         if self.head_norm is not None:
             rotated = self.head_norm(rotated)
         rotated = rotation.rotate(rotated)
         query, key = rotated[:, : self.num_heads], rotated[:, self.num_heads :]
-        attended = self.backend.attention(
+        return self.backend.attention(
             query, key, value, pages, layout, scale=self.scale, window=self.window
         )
-        output: Tensor = self.output(attended.view(len(x), -1))
-        return output
 
     def checkpoint_tensors(self) -> dict[str, Tensor]:
         queries, keys = self.num_heads * self.head_dim, self.num_kv_heads * self.head_dim
@@ -139,14 +174,13 @@ class MLP(nn.Module):
     def __init__(self, config: ModelConfig, variant: Variant) -> None:
         super().__init__()
         hidden, width, bias = config.hidden_size, config.intermediate_size, variant.mlp_bias
-        self.gate_up = Linear(hidden, 2 * width, bias=bias)
+        self.gate_up = Linear(hidden, 2 * width, bias=bias, is_gated=True)
         self.down = Linear(width, hidden, bias=bias)
         self.width = width
 
-    def forward(self, x: Tensor) -> Tensor:
-        gate_up = self.gate_up(x)  # (T, 2 * intermediate)
-        output: Tensor = self.down(F.silu(gate_up[:, : self.width]).mul_(gate_up[:, self.width :]))
-        return output
+    def forward(self, x: Tensor, norm: RMSNorm) -> None:
+        """Adds to `x` `(T, hidden)` in place."""
+        self.down(self.gate_up(x, norm), add_to=x)
 
     def checkpoint_tensors(self) -> dict[str, Tensor]:
         return {
@@ -168,11 +202,10 @@ class DecoderLayer(nn.Module):
         self.mlp_norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.mlp = MLP(config, variant)
 
-    def forward(self, x: Tensor, rotation: Rotation, pages: Pages, layout: Layout) -> Tensor:
-        """Adds to `x` `(T, hidden)` in place and returns it."""
-        x += self.attention(self.attention_norm(x), rotation, pages, layout)
-        x += self.mlp(self.mlp_norm(x))
-        return x
+    def forward(self, x: Tensor, rotation: Rotation, pages: Pages, layout: Layout) -> None:
+        """Adds to `x` `(T, hidden)` in place."""
+        self.attention(x, self.attention_norm, rotation, pages, layout)
+        self.mlp(x, self.mlp_norm)
 
     def checkpoint_tensors(self) -> dict[str, Tensor]:
         return {
@@ -188,7 +221,7 @@ class Decoder(nn.Module):
 
     def __init__(self, config: ModelConfig, backend: Backend, variant: Variant) -> None:
         super().__init__()
-        self.vocab_size = config.vocab_size
+        self.vocab_size, self.backend = config.vocab_size, backend
         self.cache_specs = [PagedSpec(config.num_kv_heads, config.head_dim)] * config.num_layers
         self.head = Linear(config.hidden_size, config.vocab_size, bias=False)
         is_tied = config.tie_word_embeddings  # then the head's weight is the embedding, too
@@ -201,13 +234,22 @@ class Decoder(nn.Module):
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
 
     def forward(self, inputs: Inputs, cache: Sequence[Pages]) -> Tensor:
-        x = F.embedding(inputs.ids, self._embedding)  # (T, hidden)
-        rotation = self.rotary(inputs.positions, x.dtype)
+        x = F.embedding(inputs.ids, self._embedding).to(self.norm.weight.dtype)  # (T, hidden)
+        reach = max(inputs.layout.context_lens)
+        rotation = self.rotary(inputs.positions, x.dtype, reach)
         for layer, pages in zip(self.layers, cache, strict=True):
-            x = layer(x, rotation, pages, inputs.layout)
-        x = self.norm(x[inputs.sample_rows])  # (S, hidden)
-        logits: Tensor = self.head(x)
+            layer(x, rotation, pages, inputs.layout)
+        logits: Tensor = self.head(x[inputs.sample_rows], self.norm)  # (S, V)
         return logits.float()
+
+    def hand_over(self, operator: LinearOperator, formats: Formats) -> None:
+        """Leave all products to `operator`; the embedding's rows stay as they are."""
+        if self.embedding is None:
+            rows = self.head.weight.detach().to(formats.cache)
+            self.embedding = nn.Parameter(rows, requires_grad=False)
+        for module in self.modules():
+            if isinstance(module, Linear):
+                module.hand_over(operator, formats.weights)
 
     @property
     def _embedding(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""Rotary position embedding: the frequencies of each kind, and the rotation of heads.
+"""Rotary position embedding: the frequencies of each kind, and the angles of positions.
 
 Frequencies are float32 and computed in the order of operations that transformers uses,
 so that angles agree at positions in the thousands. The kinds are described in
@@ -8,41 +8,53 @@ so that angles agree at positions in the thousands. The kinds are described in
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
 
+from minimsg.kernels.contract import Rotation
 from minimsg.models.rope_config import DefaultRope, LinearRope, Llama3Rope, Rope, YarnRope
 
-
-@dataclass(frozen=True)
-class Rotation:
-    """Cosine and sine of a step's angles, `(T, 1, D)` each; the sine's first half is negated."""
-
-    cos: Tensor
-    sin: Tensor
-
-    def rotate(self, heads: Tensor) -> Tensor:
-        """Turn each pair (i, i + D / 2) of `(T, heads, D)` by its angle."""
-        half = heads.shape[-1] // 2
-        return torch.addcmul(heads * self.cos, heads.roll(half, -1), self.sin)
+BLOCK: Final = 4096  # positions of which the angles are worked out at once
 
 
 class Rotary:
-    """Positions to rotations. Holds the frequencies, on the device that asked last."""
+    """Positions to rotations, out of a table that grows with the longest sequence seen.
+
+    A block of the table is always computed whole, so a position's numbers never depend on
+    which others a step has.
+    """
 
     def __init__(self, rope: Rope, head_dim: int) -> None:
         self._frequencies = inverse_frequencies(rope, head_dim)
         self._attention_factor = attention_factor(rope)
+        self._cos = self._sin = torch.empty(0, head_dim)  # (positions, D)
+        self._outgrown: list[tuple[Tensor, Tensor]] = []  # a CUDA graph may still read them
 
-    def __call__(self, positions: Tensor, dtype: torch.dtype) -> Rotation:
-        """The rotation of tokens at `positions` `(T,)`; angles in float32, result in `dtype`."""
-        self._frequencies = self._frequencies.to(positions.device)
-        angles = positions[:, None].float() * self._frequencies  # (T, D / 2)
-        cos, sin = angles.cos() * self._attention_factor, angles.sin() * self._attention_factor
-        cos, sin = torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
-        return Rotation(cos[:, None].to(dtype), sin[:, None].to(dtype))
+    def __call__(self, positions: Tensor, dtype: torch.dtype, reach: int) -> Rotation:
+        """The rotation of tokens at `positions` `(T,)`, each below `reach`, in `dtype`."""
+        has = self._cos
+        if reach > len(has) or has.dtype != dtype or has.device != positions.device:
+            self._outgrown.append((self._cos, self._sin))
+            num_blocks = 1 << (-(-reach // BLOCK) - 1).bit_length()  # doubled: few are outgrown
+            self._cos, self._sin = self._table(num_blocks, dtype, positions.device)
+        cos, sin = (table.index_select(0, positions) for table in (self._cos, self._sin))
+        return Rotation(cos[:, None], sin[:, None])
+
+    def _table(
+        self, num_blocks: int, dtype: torch.dtype, device: torch.device
+    ) -> tuple[Tensor, Tensor]:
+        """Cosine and sine, `(num_blocks * BLOCK, D)` each; angles in float32."""
+        frequencies = self._frequencies.to(device)
+        blocks = []
+        for start in range(0, num_blocks * BLOCK, BLOCK):
+            positions = torch.arange(start, start + BLOCK, device=device)
+            angles = positions[:, None].float() * frequencies  # (BLOCK, D / 2)
+            cos, sin = angles.cos() * self._attention_factor, angles.sin() * self._attention_factor
+            blocks.append((torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)))
+        cosines, sines = zip(*blocks, strict=True)
+        return torch.cat(cosines).to(dtype), torch.cat(sines).to(dtype)
 
 
 def inverse_frequencies(rope: Rope, head_dim: int) -> Tensor:

@@ -18,15 +18,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from minimsg.errors import CheckpointError
-from minimsg.kernels.contract import Backend
+from minimsg.kernels.contract import Backend, Formats, LinearOperator, formats_of
 from minimsg.models import FAMILIES
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
-from minimsg.models.layers import Linear
+from minimsg.models.layers import Decoder
 from minimsg.models.parameters import EMBEDDING, HEAD, as_stored, refuse_difference
 from minimsg.models.shards import weight_files
 
-MAX_PACKED_BYTES: Final = 2 << 30
 FLOAT_FORMATS: Final = ("F64", "F32", "F16", "BF16")  # safetensors' names
 
 
@@ -41,34 +40,33 @@ def load_model(
         UnsupportedModel: see `ModelConfig`.
     """
     config = ModelConfig.from_folder(folder)
+    formats = formats_of(backend, dtype)
     with torch.device("meta"):  # shapes without memory
         model: Model = import_module(FAMILIES[config.model_type]).Model(config, backend)
     files = _check(folder, model.checkpoint_tensors())
     module = cast(nn.Module, model)
-    _allocate(module.eval(), dtype, device)
+    _allocate(module.eval(), formats, device)
     weights, copies = _destinations(files, model.checkpoint_tensors())
     for file, names in files.items():
         _fill(file, {name: weights[name] for name in names if name in weights})
     for file, names in files.items():
         _compare(file, {name: copies[name] for name in names if name in copies})
-    _pack(module)
+    if isinstance(backend, LinearOperator) and isinstance(module, Decoder):
+        module.hand_over(backend, formats)
     return model
 
 
-def _allocate(module: nn.Module, dtype: torch.dtype, device: torch.device) -> None:
-    """Memory for every parameter. `to_empty` would import sympy for it, which takes a second."""
+def _allocate(module: nn.Module, formats: Formats, device: torch.device) -> None:
+    """Memory for every parameter. `to_empty` would import sympy for it, which takes a second.
+
+    Matrices that are to become int8 are read in float32.
+    """
+    matrices = formats.weights if formats.weights.is_floating_point else torch.float32
     for part in module.modules():
         for name, parameter in list(part.named_parameters(recurse=False)):
+            dtype = matrices if parameter.dim() > 1 else formats.activations
             empty = torch.empty(parameter.shape, dtype=dtype, device=device)
             setattr(part, name, nn.Parameter(empty, requires_grad=False))
-
-
-def _pack(module: nn.Module) -> None:
-    """Prepare the matrices of a model that is small enough to be in memory twice."""
-    if sum(weight.nbytes for weight in module.parameters()) <= MAX_PACKED_BYTES:
-        for linear in module.modules():
-            if isinstance(linear, Linear):
-                linear.pack()
 
 
 def _check(folder: Path, wanted: Mapping[str, Tensor]) -> dict[Path, list[str]]:

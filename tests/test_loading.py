@@ -157,13 +157,17 @@ def test_an_unknown_setting_or_kernel_is_refused_with_those_there_are(data_dir: 
         load("tiny", data_dir=data_dir, kernel="flash")
 
 
-def test_auto_is_bfloat16_only_where_the_cpu_multiplies_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_bfloat16_only_where_something_multiplies_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for flags, dtype in (
         ({"avx512_bf16": True, "avx2": True}, torch.bfloat16),
         ({"avx512_bf16": False, "amx_bf16": False, "avx2": True}, torch.float32),
     ):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda flags=flags: flags, raising=False)
-        assert choose_dtype("auto", CPU) is dtype
+        assert choose_dtype("auto", CPU, kernel="cpu") is dtype  # stock torch needs the hardware
+        assert choose_dtype("auto", CPU, kernel="cpu_native") is torch.bfloat16
+        assert choose_dtype("auto", CPU, head_dim=72) is dtype  # which cpu_native does not know
     assert choose_dtype("float16", CPU) is torch.float16
     assert choose_device("cpu") == CPU
 

@@ -68,9 +68,10 @@ class Engine:
         config, device = config or EngineConfig(), torch.device(device)
         specs = model.cache_specs
         plan = plan_cache(config, specs, model_context=max_context, dtype=dtype, device=device)
+        is_tiled = config.deterministic and config.kernel != "cpu_native"  # whose rows are equal
         cache = PagedKVCache(
             specs,
-            num_pages=plan.num_pages + config.deterministic,  # one more, for padding
+            num_pages=plan.num_pages + is_tiled,  # one more, for padding
             page_size=config.page_size,
             dtype=dtype,
             device=device,
@@ -78,7 +79,7 @@ class Engine:
         self.vocab_size = model.vocab_size
         self.num_pages, self.max_context = plan.num_pages, plan.max_context
         self.config = config
-        self.runner = (TiledRunner if config.deterministic else Runner)(model, cache, device)
+        self.runner = (TiledRunner if is_tiled else Runner)(model, cache, device)
         self.sampler = Sampler(one_by_one=config.deterministic)
         self.batch: Batch | None = None  # the latest, for those who look on
         self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread

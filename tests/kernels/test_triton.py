@@ -18,6 +18,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from minimsg.kernels import bench_steps
 from minimsg.kernels.contract import Pages
 from minimsg.kernels.triton_paged import Backend, Plan, PlannedLayout
 
@@ -107,6 +108,15 @@ def test_a_layout_with_its_own_plan_is_filled_anew_and_its_padding_leaves_no_tra
         assert (result[:num].double() - step.expected[:num]).abs().max() <= 2e-6
         assert not result[num:].any()
         assert_only_changed(step.pages, untouched, step.layout.slots[:num])
+
+
+@pytest.mark.parametrize("case", bench_steps.CASES, ids=lambda case: case.name)
+def test_what_the_benchmark_captures_is_right(backend: Backend, case: bench_steps.Case) -> None:
+    device = torch.device("cpu")
+    step = bench_steps.draw(case.heads, case.contexts, case.new, torch.float32, device)
+    result = bench_steps.with_plan(step).attend(backend, case.window)
+    expected = bench_steps.in_float64(step, case.window)
+    assert (result.double() - expected).abs().max() <= TOLERANCE[torch.float32]
 
 
 @pytest.mark.parametrize("capability", GENERATIONS)

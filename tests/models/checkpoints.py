@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 SIZES = {
     "vocab_size": 128,
-    "hidden_size": 32,
+    "hidden_size": 64,
     "intermediate_size": 48,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
@@ -39,7 +39,7 @@ class Output(Protocol):
 
 def save_checkpoint(folder: Path, family: str, **settings: object) -> Oracle:
     """Write a model of `family` to `folder`; all its weights, norms and biases too, are random."""
-    head_dim = {"head_dim": 16} if family == "qwen3" else {}  # heads wider than the hidden state
+    head_dim = {"head_dim": 32} if family == "qwen3" else {}  # heads wider than the hidden state
     config = CONFIGS[family](**{**SIZES, **head_dim, **settings})
     model = transformers.AutoModelForCausalLM.from_config(config).eval()  # type: ignore[no-untyped-call]
     random = torch.Generator().manual_seed(1)

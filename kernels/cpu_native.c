@@ -1,0 +1,741 @@
+/* The CPU's fast path: a linear layer with what stands around it, and paged attention.
+
+   Two functions are called from cpu_native.py, five times for each layer of a model: `linear`
+   (four times) and `attention`. Both say in their comments what they compute; what attention
+   *is* stands in reference.py, the layout of pages in contract.py, that of weights in
+   `pack` of cpu_native.py.
+
+   Written with the vector types of GCC and Clang, so one text serves every width (LANES); the
+   few instructions that have no portable spelling have a plain twin below them. Knows no
+   model, no torch and no allocation: whoever calls brings memory and the number of threads.
+
+   A row is computed by the same operations in the same order whatever its neighbours are:
+   blocks of rows, threads and the split over pages change nothing of its arithmetic. So a
+   token has the same bits alone, in any batch, and in any chunk of a prompt.
+   tests/kernels/test_cpu_native.py holds it to that. */
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+/* 1. Vectors ------------------------------------------------------------------------------- */
+
+#if !defined(LANES)
+#if defined(__AVX512F__) && defined(__AVX512VNNI__)
+#define LANES 16
+#elif defined(__AVX2__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+#endif
+
+typedef float Floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
+typedef uint32_t Words __attribute__((vector_size(4 * LANES)));
+typedef int16_t Shorts __attribute__((vector_size(4 * LANES)));
+typedef uint16_t Halves __attribute__((vector_size(2 * LANES)));
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+INLINE Floats load(const float *from) {
+    Floats vector;
+    memcpy(&vector, from, sizeof vector);
+    return vector;
+}
+
+INLINE Ints load_ints(const void *from) {
+    Ints vector;
+    memcpy(&vector, from, sizeof vector);
+    return vector;
+}
+
+INLINE void store(float *to, Floats vector) { memcpy(to, &vector, sizeof vector); }
+
+INLINE Floats all(float value) { return value - (Floats){0}; }
+
+INLINE Floats choose(Ints which, Floats yes, Floats no) {
+    return (Floats)((which & (Ints)yes) | (~which & (Ints)no));
+}
+
+INLINE Floats larger(Floats a, Floats b) { return choose(b > a, b, a); } /* a if that is NaN */
+
+/* LANES bfloat16 numbers: the upper halves of float32. */
+INLINE Floats load_bfloat16(const uint16_t *from) {
+    Halves halves;
+    memcpy(&halves, from, sizeof halves);
+    return (Floats)(__builtin_convertvector(halves, Words) << 16);
+}
+
+INLINE uint16_t to_bfloat16(float value) { /* to the nearest, ties to even, as torch does */
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (value != value) return (uint16_t)(bits >> 16 | 0x40); /* stays a NaN */
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* One vector whose lane i is the sum of vector i: pairs of vectors are interleaved and added. */
+#define PAIRED(a, b, low, high) \
+    (__builtin_shufflevector(a, b, low) + __builtin_shufflevector(a, b, high))
+#if LANES == 4
+#define NEIGHBOURS_LOW 0, 2, 4, 6
+#define NEIGHBOURS_HIGH 1, 3, 5, 7
+#elif LANES == 8
+#define NEIGHBOURS_LOW 0, 2, 8, 10, 4, 6, 12, 14
+#define NEIGHBOURS_HIGH 1, 3, 9, 11, 5, 7, 13, 15
+#define HALVES_LOW 0, 1, 2, 3, 8, 9, 10, 11
+#define HALVES_HIGH 4, 5, 6, 7, 12, 13, 14, 15
+#else
+#define NEIGHBOURS_LOW 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30
+#define NEIGHBOURS_HIGH 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31
+#define HALVES_LOW 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27
+#define HALVES_HIGH 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31
+#endif
+
+INLINE Floats sums_of(Floats vectors[LANES]) {
+    UNROLL for (int i = 0; i < LANES / 2; i++)
+        vectors[i] = PAIRED(vectors[2 * i], vectors[2 * i + 1], NEIGHBOURS_LOW, NEIGHBOURS_HIGH);
+    UNROLL for (int i = 0; i < LANES / 4; i++)
+        vectors[i] = PAIRED(vectors[2 * i], vectors[2 * i + 1], NEIGHBOURS_LOW, NEIGHBOURS_HIGH);
+#if LANES > 4 /* now lanes 4n .. 4n + 3 hold the n-th partial sums of four vectors */
+    UNROLL for (int i = 0; i < LANES / 8; i++)
+        vectors[i] = PAIRED(vectors[2 * i], vectors[2 * i + 1], HALVES_LOW, HALVES_HIGH);
+#endif
+#if LANES > 8
+    vectors[0] = PAIRED(vectors[0], vectors[1], HALVES_LOW, HALVES_HIGH);
+#endif
+    return vectors[0];
+}
+
+INLINE float sum_of(Floats vector) {
+    float sum = 0;
+    for (int i = 0; i < LANES; i++) sum += vector[i];
+    return sum;
+}
+
+INLINE float largest_of(Floats vector) {
+    float largest = vector[0];
+    for (int i = 1; i < LANES; i++) largest = vector[i] > largest ? vector[i] : largest;
+    return largest;
+}
+
+/* The nearest integer, for |x| < 2**22: adding 1.5 * 2**23 leaves it in the lower bits. */
+INLINE Ints nearest(Floats x) {
+    return (Ints)(x + 12582912.0f) - 0x4b400000;
+}
+
+/* e**x for x <= 88, 0 below -87: 2**n times a polynomial of the rest (Cephes' expf, 2e-7). */
+INLINE Floats exponential(Floats x) {
+    Floats bounded = larger(x, all(-87.0f));
+    Ints n = nearest(bounded * 1.44269504f);
+    Floats whole = __builtin_convertvector(n, Floats);
+    Floats rest = bounded - whole * 0.693359375f + whole * 2.12194440e-4f;
+    Floats y = all(1.9875691500e-4f);
+    y = y * rest + 1.3981999507e-3f;
+    y = y * rest + 8.3334519073e-3f;
+    y = y * rest + 4.1665795894e-2f;
+    y = y * rest + 1.6666665459e-1f;
+    y = y * rest + 5.0000001201e-1f;
+    y = y * rest * rest + rest + 1.0f;
+    Floats power = (Floats)((n + 127) << 23);
+    return choose(x < -87.0f, all(0), y * power); /* NaN stays NaN */
+}
+
+/* 2. The dot products of one tile ------------------------------------------------------------ */
+
+enum { TILE = 16 };             /* outputs of a tile: its weights are read as one stream */
+enum { PARTS = TILE / LANES };  /* vectors that hold one number for each output */
+enum { GROUP = 32 };            /* weights, or inputs of a row, that share a scale */
+enum { FLOAT32, BFLOAT16, INT8 };
+#if LANES == 16
+enum { ROWS = 8 }; /* rows of x that are multiplied with a tile at once, at most */
+#else
+enum { ROWS = 6 };
+#endif
+
+typedef struct {
+    const uint8_t *tiles; /* in the order of `pack` */
+    const float *bias;    /* (outputs,), gate before up; or NULL */
+    int64_t inputs;       /* a multiple of GROUP: padded with zeros */
+    int64_t outputs;      /* of `linear`: half of the rows if it is gated */
+    int64_t format;
+    int64_t is_gated; /* tiles alternate: gate, up */
+} Matrix;
+
+/* sum + the products of four inputs with their int8 weights, in each lane. Where a machine
+   multiplies bytes, inputs are four bytes (FOUR = 4); elsewhere they are 16-bit numbers in the
+   order 0 2 1 3, as the weights of a lane fall apart into the even and the odd ones (FOUR = 8).
+   Instructions that take unsigned by signed bytes see weights + 128, and WEIGHT_BIAS says by
+   how much the sum is to begin lower. */
+#if !defined(MINIMSG_PLAIN) && LANES == 16 && defined(__AVX512VNNI__)
+enum { FOUR = 4, WEIGHT_BIAS = 128 };
+INLINE Ints dot4(Ints sum, Ints weights, const uint8_t *x) {
+    int32_t four;
+    memcpy(&four, x, 4);
+    return (Ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)(weights ^ (int32_t)0x80808080),
+                                     _mm512_set1_epi32(four));
+}
+#elif !defined(MINIMSG_PLAIN) && LANES == 4 && defined(__ARM_FEATURE_DOTPROD)
+enum { FOUR = 4, WEIGHT_BIAS = 0 };
+INLINE Ints dot4(Ints sum, Ints weights, const uint8_t *x) {
+    int32_t four;
+    memcpy(&four, x, 4);
+    return (Ints)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)vdupq_n_s32(four));
+}
+#elif defined(MINIMSG_BIASED) /* the arithmetic of VNNI, to be tested on machines without it */
+enum { FOUR = 4, WEIGHT_BIAS = 128 };
+INLINE Ints dot4(Ints sum, Ints weights, const uint8_t *x) {
+    for (int i = 0; i < 4; i++)
+        sum += (Ints)((Words)(weights ^ (int32_t)0x80808080) << (24 - 8 * i) >> 24) *
+               (int32_t)((const int8_t *)x)[i];
+    return sum;
+}
+#else
+enum { FOUR = 8, WEIGHT_BIAS = 0 };
+INLINE Ints dot2(Ints weights, Ints x) { /* two products of 16-bit numbers, added */
+#if !defined(MINIMSG_PLAIN) && LANES == 8 && defined(__AVX2__)
+    return (Ints)_mm256_madd_epi16((__m256i)weights, (__m256i)x);
+#elif !defined(MINIMSG_PLAIN) && LANES == 4 && defined(__SSE2__)
+    return (Ints)_mm_madd_epi16((__m128i)weights, (__m128i)x);
+#else
+    return (weights << 16 >> 16) * (x << 16 >> 16) + (weights >> 16) * (x >> 16);
+#endif
+}
+INLINE Ints dot4(Ints sum, Ints weights, const uint8_t *x) {
+    int32_t even, odd;
+    memcpy(&even, x, 4);
+    memcpy(&odd, x + 4, 4);
+    sum += dot2((Ints)((Shorts)weights << 8 >> 8), even - (Ints){0});
+    return sum + dot2((Ints)((Shorts)weights >> 8), odd - (Ints){0});
+}
+#endif
+
+/* A row of x as a tile multiplies it: float32; or for each group a scale, what its sum begins
+   with, and the inputs as `dot4` wants them. */
+enum { GROUP_BYTES = 8 + GROUP / 4 * FOUR };
+
+INLINE int64_t row_bytes(const Matrix *matrix) {
+    int64_t inputs = matrix->inputs;
+    return matrix->format == INT8 ? inputs / GROUP * GROUP_BYTES : inputs * 4;
+}
+
+INLINE void dot_int8(const Matrix *matrix, const uint8_t *tile, const uint8_t *x, const int rows,
+                     float out[ROWS][TILE]) {
+    const int64_t groups = matrix->inputs / GROUP, stride = groups * GROUP_BYTES;
+    Floats total[ROWS][PARTS] = {0};
+    for (int64_t group = 0; group < groups; group++, x += GROUP_BYTES) {
+        const uint16_t *scales = (const uint16_t *)(tile + group * (2 * TILE + TILE * GROUP));
+        const uint8_t *weights = (const uint8_t *)(scales + TILE);
+        Ints sum[ROWS][PARTS];
+        UNROLL for (int row = 0; row < rows; row++)
+            UNROLL for (int part = 0; part < PARTS; part++)
+                sum[row][part] = ((const int32_t *)(x + row * stride))[1] - (Ints){0};
+        UNROLL for (int four = 0; four < GROUP / 4; four++)
+            UNROLL for (int part = 0; part < PARTS; part++) {
+                Ints w = load_ints(weights + four * 4 * TILE + part * 4 * LANES);
+                UNROLL for (int row = 0; row < rows; row++)
+                    sum[row][part] = dot4(sum[row][part], w, x + row * stride + 8 + four * FOUR);
+            }
+        UNROLL for (int row = 0; row < rows; row++)
+            UNROLL for (int part = 0; part < PARTS; part++)
+                total[row][part] += __builtin_convertvector(sum[row][part], Floats) *
+                                    load_bfloat16(scales + part * LANES) *
+                                    *(const float *)(x + row * stride);
+    }
+    UNROLL for (int row = 0; row < rows; row++)
+        UNROLL for (int part = 0; part < PARTS; part++)
+            store(out[row] + part * LANES, total[row][part]);
+}
+
+INLINE void dot_bfloat16(const Matrix *matrix, const uint8_t *tile, const uint8_t *x,
+                         const int rows, float out[ROWS][TILE]) {
+    const int64_t inputs = matrix->inputs;
+    Floats total[ROWS][PARTS] = {0};
+    for (int64_t k = 0; k < inputs; k += 2) { /* a word holds the weights of inputs k, k + 1 */
+        Words w[PARTS];
+        UNROLL for (int part = 0; part < PARTS; part++)
+            w[part] = (Words)load_ints(tile + k * 2 * TILE + part * 4 * LANES);
+        UNROLL for (int row = 0; row < rows; row++) {
+            const float *at = (const float *)x + row * inputs + k;
+            UNROLL for (int part = 0; part < PARTS; part++) {
+                total[row][part] += (Floats)(w[part] << 16) * at[0];
+                total[row][part] += (Floats)(w[part] & 0xffff0000) * at[1];
+            }
+        }
+    }
+    UNROLL for (int row = 0; row < rows; row++)
+        UNROLL for (int part = 0; part < PARTS; part++)
+            store(out[row] + part * LANES, total[row][part]);
+}
+
+INLINE void dot_float32(const Matrix *matrix, const uint8_t *tile, const uint8_t *x,
+                        const int rows, float out[ROWS][TILE]) {
+    const int64_t inputs = matrix->inputs;
+    Floats total[ROWS][PARTS] = {0};
+    for (int64_t k = 0; k < inputs; k++) {
+        UNROLL for (int row = 0; row < rows; row++) {
+            float at = ((const float *)x)[row * inputs + k];
+            UNROLL for (int part = 0; part < PARTS; part++)
+                total[row][part] += load((const float *)tile + k * TILE + part * LANES) * at;
+        }
+    }
+    UNROLL for (int row = 0; row < rows; row++)
+        UNROLL for (int part = 0; part < PARTS; part++)
+            store(out[row] + part * LANES, total[row][part]);
+}
+
+/* As many rows as leave their sums, the weights and an input in the registers of a core. */
+INLINE int64_t rows_at_once(const Matrix *matrix) {
+    return LANES == 16 || matrix->format == FLOAT32 ? ROWS : 4;
+}
+
+/* The compiler makes one body for each number of rows, with every loop over them unrolled. */
+#define CASE(number, dot) \
+    case number: dot(matrix, tile, x, number, out); break
+#if LANES == 16
+#define MORE_CASES(dot) CASE(7, dot); CASE(8, dot)
+#else
+#define MORE_CASES(dot)
+#endif
+#define FOR_ROWS(dot)                                                                   \
+    switch (rows) {                                                                     \
+        CASE(1, dot); CASE(2, dot); CASE(3, dot); CASE(4, dot); CASE(5, dot); CASE(6, dot); \
+        MORE_CASES(dot);                                                                \
+    }
+
+static void dot(const Matrix *matrix, const uint8_t *tile, const uint8_t *x, int rows,
+                float out[ROWS][TILE]) {
+    switch (matrix->format) {
+    case INT8: FOR_ROWS(dot_int8); break;
+    case BFLOAT16: FOR_ROWS(dot_bfloat16); break;
+    default: FOR_ROWS(dot_float32);
+    }
+}
+
+static int64_t tile_bytes(const Matrix *matrix) {
+    switch (matrix->format) {
+    case INT8: return matrix->inputs / GROUP * (2 * TILE + TILE * GROUP);
+    case BFLOAT16: return matrix->inputs * 2 * TILE;
+    default: return matrix->inputs * 4 * TILE;
+    }
+}
+
+/* 3. Linear ---------------------------------------------------------------------------------- */
+
+/* Numbers of -127 .. 127 with a scale for each 32, so that an outlier costs few neighbours. */
+static void quantize(const float *x, int64_t inputs, uint8_t *row) {
+    for (int64_t group = 0; group < inputs / GROUP; group++, x += GROUP, row += GROUP_BYTES) {
+        Floats largest = all(0), zero = all(0); /* or NaN, so that what is not finite is not lost */
+        for (int i = 0; i < GROUP; i += LANES) {
+            largest = larger(larger(load(x + i), -load(x + i)), largest);
+            zero += load(x + i) * 0.0f;
+        }
+        float scale = largest_of(largest) / 127 + sum_of(zero);
+        float inverse = scale > 0 ? 1 / scale : 0;
+        int32_t numbers[GROUP], start = 0;
+        for (int i = 0; i < GROUP; i += LANES) {
+            Ints nearby = nearest(load(x + i) * inverse);
+            memcpy(numbers + i, &nearby, sizeof nearby);
+        }
+        if (WEIGHT_BIAS)
+            for (int i = 0; i < GROUP; i++) start -= WEIGHT_BIAS * numbers[i];
+        memcpy(row, &scale, 4);
+        memcpy(row + 4, &start, 4);
+        int8_t *bytes = (int8_t *)(row + 8);
+        int16_t *shorts = (int16_t *)(row + 8);
+        for (int i = 0; i < GROUP; i += 4) {
+            if (FOUR == 4)
+                for (int k = 0; k < 4; k++) bytes[i + k] = (int8_t)numbers[i + k];
+            else
+                for (int k = 0; k < 4; k++) shorts[i + k] = (int16_t)numbers[i + k % 2 * 2 + k / 2];
+        }
+    }
+}
+
+/* A row of x, normalized (arXiv 1910.07467) if there is a `norm`, as the tiles multiply it. */
+static void prepare(const Matrix *matrix, const float *x, int64_t width, const float *norm,
+                    float epsilon, float *floats, uint8_t *row) {
+    float factor = 1;
+    int64_t i = 0;
+    if (norm) {
+        Floats squares = all(0);
+        float rest = 0;
+        for (; i + LANES <= width; i += LANES) squares += load(x + i) * load(x + i);
+        for (; i < width; i++) rest += x[i] * x[i];
+        factor = 1 / sqrtf((sum_of(squares) + rest) / (float)width + epsilon);
+    }
+    float *to = matrix->format == INT8 ? floats : (float *)row;
+    for (i = 0; i + LANES <= width; i += LANES)
+        store(to + i, norm ? load(x + i) * factor * load(norm + i) : load(x + i));
+    for (; i < width; i++) to[i] = norm ? x[i] * factor * norm[i] : x[i];
+    for (; i < matrix->inputs; i++) to[i] = 0;
+    if (matrix->format == INT8) quantize(floats, matrix->inputs, row);
+}
+
+/* out (rows, outputs) of a tile: gate, bias, and what is there already if it `adds`. */
+static void finish(const Matrix *matrix, int64_t tile, int rows, float value[ROWS][TILE],
+                   float gate[ROWS][TILE], int adds, float *out) {
+    int64_t first = tile * TILE, outputs = matrix->outputs;
+    int64_t count = outputs - first < TILE ? outputs - first : TILE;
+    const float *bias = matrix->bias ? matrix->bias + first : NULL;
+    for (int row = 0; row < rows; row++) {
+        float *result = value[row], *to = out + row * outputs + first;
+        if (matrix->is_gated) { /* silu(gate) * up, arXiv 2002.05202 */
+            for (int i = 0; bias && i < count; i++) {
+                gate[row][i] += bias[i];
+                result[i] += bias[outputs + i];
+            }
+            for (int i = 0; i < TILE; i += LANES) {
+                Floats x = load(gate[row] + i);
+                /* exponential(-x) for x below -88 would be beyond float32; silu is 0 there */
+                Floats silu = x / (1.0f + exponential(-larger(x, all(-80.0f))));
+                store(result + i, silu * load(result + i));
+            }
+        } else {
+            for (int i = 0; bias && i < count; i++) result[i] += bias[i];
+        }
+        for (int i = 0; i < count; i++) to[i] = adds ? to[i] + result[i] : result[i];
+    }
+}
+
+enum { CACHE_BYTES = 1 << 18 }; /* rows of x that stay near a core while tiles pass by */
+
+/* Scratch of `linear` for each row of x. */
+int64_t linear_bytes(const Matrix *matrix) { return row_bytes(matrix); }
+
+/* out (rows, outputs) float32 = [norm(]x (rows, width)[)] W^T + bias; gated: silu(.) * (.) of its
+   two halves; with `adds`, added to what out holds. */
+void linear(const Matrix *matrix, const float *x, int64_t width, int64_t rows, const float *norm,
+            float epsilon, int64_t adds, float *out, uint8_t *scratch, int64_t threads) {
+    const int64_t stride = row_bytes(matrix), bytes = tile_bytes(matrix);
+    const int64_t tiles = (matrix->outputs + TILE - 1) / TILE;
+    const int64_t unit = matrix->is_gated ? 2 : 1;
+    const int64_t step = rows_at_once(matrix);
+    const int64_t block = CACHE_BYTES / stride > step ? CACHE_BYTES / stride / step * step : step;
+    const int64_t blocks = (rows + block - 1) / block;
+#pragma omp parallel num_threads(threads)
+    {
+#pragma omp for schedule(static)
+        for (int64_t row = 0; row < rows; row++) {
+            uint8_t *to = scratch + row * stride;
+            float floats[matrix->format == INT8 ? matrix->inputs : 1];
+            prepare(matrix, x + row * width, width, norm, epsilon, floats, to);
+        }
+#pragma omp for schedule(static) collapse(2)
+        for (int64_t part = 0; part < blocks; part++)
+            for (int64_t tile = 0; tile < tiles; tile++) {
+                int64_t end = (part + 1) * block < rows ? (part + 1) * block : rows;
+                const uint8_t *weights = matrix->tiles + tile * unit * bytes;
+                for (int64_t row = part * block; row < end; row += step) {
+                    int count = (int)(end - row < step ? end - row : step);
+                    const uint8_t *at = scratch + row * stride;
+                    float value[ROWS][TILE], gate[ROWS][TILE];
+                    if (matrix->is_gated) dot(matrix, weights, at, count, gate);
+                    dot(matrix, weights + (unit - 1) * bytes, at, count, value);
+                    finish(matrix, tile, count, value, gate, (int)adds,
+                           out + row * matrix->outputs);
+                }
+            }
+    }
+}
+
+/* 4. Attention ------------------------------------------------------------------------------- */
+
+enum { CHUNK = 64 };  /* keys whose softmax is made at once; chunks begin at multiples of it */
+enum { BLOCK = 16 };  /* new tokens of a sequence that pass over the keys together */
+
+/* The tokens of a step: what contract.py calls a Layout, and the work in it. */
+typedef struct {
+    int64_t sequences, table_width, page_size;
+    const int64_t *query_starts, *context_lens, *page_tables, *slots;
+    const struct Item *items;
+    int64_t num_items, num_rows; /* rows: of partial results, for each head */
+} Layout;
+
+/* A block of new tokens over some chunks of its context. */
+typedef struct Item {
+    int64_t sequence, token, tokens; /* rows of T */
+    int64_t kv_head, chunk, chunks;
+    int64_t partial; /* where its rows of partial results begin; -1: it sees all chunks */
+    int64_t splits;  /* items that this block was split into, on the first of them */
+} Item;
+
+typedef struct {
+    int64_t num_heads, num_kv_heads, head_dim, window; /* 0: no window */
+    int64_t is_bfloat16;                               /* of the pages */
+    float scale, epsilon;
+    const float *query_norm, *key_norm; /* (head_dim,), or NULL: heads come as they are */
+    const float *cos, *sin;             /* (T, head_dim), see models/rope.py; or NULL */
+} Heads;
+
+/* Cut a step into items; returns how many, and writes them if there is a place for them.
+   A short block over several chunks is split, so that few long contexts use every core. */
+int64_t plan(Layout *layout, int64_t num_kv_heads, int64_t group, Item *items) {
+    int64_t count = 0, rows = 0;
+    for (int64_t sequence = 0; sequence < layout->sequences; sequence++) {
+        int64_t end = layout->query_starts[sequence + 1];
+        for (int64_t token = layout->query_starts[sequence]; token < end; token += BLOCK) {
+            int64_t tokens = end - token < BLOCK ? end - token : BLOCK;
+            int64_t seen = layout->context_lens[sequence] - end + token + tokens;
+            int64_t chunks = (seen + CHUNK - 1) / CHUNK;
+            int64_t splits = tokens < BLOCK && chunks > 1 ? chunks : 1;
+            for (int64_t kv_head = 0; kv_head < num_kv_heads; kv_head++)
+                for (int64_t split = 0; split < splits; split++, count++) {
+                    if (items)
+                        items[count] = (Item){sequence, token, tokens, kv_head, split,
+                                              splits > 1 ? 1 : chunks, splits > 1 ? rows : -1,
+                                              split ? 0 : splits};
+                    if (splits > 1) rows += tokens * group;
+                }
+        }
+    }
+    layout->num_items = count;
+    layout->num_rows = rows;
+    return count;
+}
+
+static void normalize(float *head, const float *weight, int64_t size, float epsilon) {
+    Floats squares = all(0);
+    for (int64_t i = 0; i < size; i += LANES) squares += load(head + i) * load(head + i);
+    float factor = 1 / sqrtf(sum_of(squares) / (float)size + epsilon);
+    for (int64_t i = 0; i < size; i += LANES)
+        store(head + i, load(head + i) * factor * load(weight + i));
+}
+
+/* Turn each pair (i, i + size / 2) by its angle (arXiv 2104.09864). */
+static void rotate(float *head, const float *cos, const float *sin, int64_t size) {
+    int64_t half = size / 2;
+    for (int64_t i = 0; i < half; i++) {
+        float a = head[i], b = head[i + half];
+        head[i] = a * cos[i] + b * sin[i];
+        head[i + half] = b * cos[i + half] + a * sin[i + half];
+    }
+}
+
+static void write_head(const Heads *heads, const float *from, void *pages, int64_t at) {
+    for (int64_t i = 0; i < heads->head_dim; i++) {
+        if (heads->is_bfloat16)
+            ((uint16_t *)pages)[at + i] = to_bfloat16(from[i]);
+        else
+            ((float *)pages)[at + i] = from[i];
+    }
+}
+
+/* Normalize and rotate the heads of a token, in place, and put key and value into their slot. */
+static void take_in(const Heads *heads, const Layout *layout, int64_t token, float *query,
+                    float *key, float *value, void *keys, void *values) {
+    int64_t size = heads->head_dim, kv_heads = heads->num_kv_heads;
+    const float *cos = heads->cos ? heads->cos + token * size : NULL;
+    const float *sin = heads->cos ? heads->sin + token * size : NULL;
+    for (int64_t head = 0; head < heads->num_heads; head++) {
+        if (heads->query_norm)
+            normalize(query + head * size, heads->query_norm, size, heads->epsilon);
+        if (cos) rotate(query + head * size, cos, sin, size);
+    }
+    for (int64_t head = 0; head < kv_heads; head++) {
+        if (heads->key_norm) normalize(key + head * size, heads->key_norm, size, heads->epsilon);
+        if (cos) rotate(key + head * size, cos, sin, size);
+        int64_t at = (layout->slots[token] * kv_heads + head) * size;
+        write_head(heads, key + head * size, keys, at);
+        write_head(heads, value + head * size, values, at);
+    }
+}
+
+/* Keys or values of one head, slots [first, end) of a sequence, as float32 rows. */
+static void gather(const Heads *heads, const Layout *layout, const Item *item, const void *pages,
+                   int64_t first, int64_t end, float *to) {
+    const int64_t *table = layout->page_tables + item->sequence * layout->table_width;
+    int64_t size = heads->head_dim, page_size = layout->page_size;
+    for (int64_t key = first; key < end; key++, to += size) {
+        int64_t slot = table[key / page_size] * page_size + key % page_size;
+        int64_t at = (slot * heads->num_kv_heads + item->kv_head) * size;
+        if (!heads->is_bfloat16) {
+            memcpy(to, (const float *)pages + at, (size_t)size * 4);
+            continue;
+        }
+        for (int64_t i = 0; i < size; i += LANES)
+            store(to + i, load_bfloat16((const uint16_t *)pages + at + i));
+    }
+}
+
+/* Scores of one query with `count` keys (of CHUNK rows, all finite). */
+static void score(const float *query, const float *keys, int64_t count, int64_t size, float scale,
+                  float *scores) {
+    for (int64_t key = 0; key < count; key += LANES) {
+        Floats sums[LANES] = {0};
+        for (int64_t i = 0; i < size; i += LANES) {
+            Floats at = load(query + i);
+            UNROLL for (int lane = 0; lane < LANES; lane++)
+                sums[lane] += at * load(keys + (key + lane) * size + i);
+        }
+        store(scores + key, sums_of(sums) * scale);
+    }
+}
+
+/* Scores to weights in place, those outside [first, end) to 0; their sum, and the largest score. */
+static float soften(float *scores, int64_t count, int64_t first, int64_t end, float *largest) {
+    for (int64_t key = 0; key < first; key++) scores[key] = -INFINITY;
+    for (int64_t key = end; key < CHUNK; key++) scores[key] = -INFINITY;
+    Floats top = all(-INFINITY), sum = all(0);
+    for (int64_t key = 0; key < count; key += LANES) top = larger(load(scores + key), top);
+    *largest = largest_of(top);
+    for (int64_t key = 0; key < count; key += LANES) {
+        Floats weights = exponential(load(scores + key) - *largest);
+        store(scores + key, weights);
+        sum += weights;
+    }
+    return sum_of(sum);
+}
+
+/* to (size) = the sum of `count` values, each times its weight. */
+static void weigh(const float *weights, const float *values, int64_t count, int64_t size,
+                  float *to) {
+    enum { WIDE = 8 };
+    for (int64_t i = 0; i < size; i += WIDE * LANES) {
+        Floats sums[WIDE] = {0};
+        if (size - i >= WIDE * LANES) {
+            for (int64_t key = 0; key < count; key++)
+                UNROLL for (int k = 0; k < WIDE; k++)
+                    sums[k] += weights[key] * load(values + key * size + i + k * LANES);
+            UNROLL for (int k = 0; k < WIDE; k++) store(to + i + k * LANES, sums[k]);
+        } else {
+            for (int64_t at = i; at < size; at += LANES) {
+                Floats narrow = all(0);
+                for (int64_t key = 0; key < count; key++)
+                    narrow += weights[key] * load(values + key * size + at);
+                store(to + at, narrow);
+            }
+        }
+    }
+}
+
+/* The running result of one row, and that of one more chunk (arXiv 1805.02867). */
+static void join(float *largest, float *sum, float *total, float chunk_largest, float chunk_sum,
+                 const float *chunk, int64_t size) {
+    if (chunk_sum == 0) return; /* it sees nothing there */
+    float top = *largest > chunk_largest ? *largest : chunk_largest;
+    float old = expf(*largest - top), new = expf(chunk_largest - top);
+    for (int64_t i = 0; i < size; i += LANES)
+        store(total + i, load(total + i) * old + load(chunk + i) * new);
+    *sum = *sum * old + chunk_sum * new;
+    *largest = top;
+}
+
+/* Floats of scratch that a thread needs: keys, values and one row of a chunk. */
+static int64_t thread_floats(const Heads *heads) {
+    return 2 * CHUNK * heads->head_dim + heads->head_dim + CHUNK;
+}
+
+/* All rows of an item over its chunks, into `out` (T, num_heads, head_dim), or into `partials`. */
+static void attend(const Heads *heads, const Layout *layout, const Item *item, const float *query,
+                   int64_t query_stride, const void *keys, const void *values, float *out,
+                   float *partials, float *scratch) {
+    const int64_t size = heads->head_dim, group = heads->num_heads / heads->num_kv_heads;
+    const int64_t rows = item->tokens * group, stride = size + 2;
+    const int64_t end_row = layout->query_starts[item->sequence + 1];
+    const int64_t position = layout->context_lens[item->sequence] - end_row + item->token;
+    float *chunk_keys = scratch, *chunk_values = scratch + CHUNK * size;
+    float *weighed = chunk_values + CHUNK * size, *scores = weighed + size;
+    float largest[rows], sum[rows];
+    for (int64_t row = 0; row < rows; row++) {
+        largest[row] = -INFINITY;
+        sum[row] = 0;
+        float *to = item->partial < 0
+            ? out + ((item->token + row / group) * heads->num_heads + item->kv_head * group +
+                     row % group) * size
+            : partials + (item->partial + row) * stride;
+        memset(to, 0, (size_t)size * 4);
+    }
+    for (int64_t chunk = item->chunk; chunk < item->chunk + item->chunks; chunk++) {
+        int64_t start = chunk * CHUNK, seen = position + item->tokens - start;
+        int64_t keep = heads->window ? position - heads->window + 1 - start : 0;
+        if (keep >= CHUNK) continue; /* before the window of every row */
+        if (seen > CHUNK) seen = CHUNK;
+        gather(heads, layout, item, keys, start, start + seen, chunk_keys);
+        gather(heads, layout, item, values, start, start + seen, chunk_values);
+        int64_t padded = (seen + LANES - 1) / LANES * LANES;
+        memset(chunk_keys + seen * size, 0, (size_t)((padded - seen) * size) * 4);
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t token = row / group, head = item->kv_head * group + row % group;
+            int64_t end = position + token + 1 - start;
+            int64_t first = heads->window ? end - heads->window : 0;
+            if (end <= 0 || first >= seen) continue;
+            if (end > seen) end = seen;
+            float top;
+            score(query + (item->token + token) * query_stride + head * size, chunk_keys, padded,
+                  size, heads->scale, scores);
+            float total = soften(scores, padded, first, end, &top);
+            weigh(scores, chunk_values, seen, size, weighed);
+            float *to = item->partial < 0
+                ? out + ((item->token + token) * heads->num_heads + head) * size
+                : partials + (item->partial + row) * stride;
+            join(&largest[row], &sum[row], to, top, total, weighed, size);
+        }
+    }
+    for (int64_t row = 0; row < rows; row++) {
+        if (item->partial < 0) {
+            int64_t head = item->kv_head * group + row % group;
+            float *to = out + ((item->token + row / group) * heads->num_heads + head) * size;
+            for (int64_t i = 0; i < size; i++) to[i] /= sum[row];
+        } else {
+            partials[(item->partial + row) * stride + size] = largest[row];
+            partials[(item->partial + row) * stride + size + 1] = sum[row];
+        }
+    }
+}
+
+/* Join the partial results of a block that was split; `item` is the first of its items. */
+static void merge(const Heads *heads, const Item *item, const float *partials, float *out) {
+    const int64_t size = heads->head_dim, group = heads->num_heads / heads->num_kv_heads;
+    const int64_t rows = item->tokens * group, stride = size + 2;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t head = item->kv_head * group + row % group;
+        float *to = out + ((item->token + row / group) * heads->num_heads + head) * size;
+        float largest = -INFINITY, sum = 0;
+        memset(to, 0, (size_t)size * 4);
+        for (int64_t split = 0; split < item->splits; split++) {
+            const float *from = partials + (item->partial + split * rows + row) * stride;
+            join(&largest, &sum, to, from[size], from[size + 1], from, size);
+        }
+        for (int64_t i = 0; i < size; i++) to[i] /= sum;
+    }
+}
+
+/* Scratch of `attention`. */
+int64_t attention_bytes(const Heads *heads, const Layout *layout, int64_t threads) {
+    return (layout->num_rows * (heads->head_dim + 2) + threads * thread_floats(heads)) * 4;
+}
+
+int omp_get_thread_num(void);
+
+/* out (T, num_heads, head_dim): the new keys and values go into their slots, then each new
+   token attends to its sequence up to itself. A token's heads are `stride` floats apart from the
+   next one's; with norms or angles they are changed in place. */
+void attention(const Heads *heads, const Layout *layout, float *query, float *key, float *value,
+               int64_t query_stride, int64_t key_stride, void *keys, void *values, float *out,
+               float *scratch, int64_t threads) {
+    const int64_t tokens = layout->query_starts[layout->sequences];
+    float *partials = scratch + threads * thread_floats(heads);
+#pragma omp parallel num_threads(threads)
+    {
+        float *own = scratch + omp_get_thread_num() * thread_floats(heads);
+#pragma omp for schedule(static)
+        for (int64_t token = 0; token < tokens; token++)
+            take_in(heads, layout, token, query + token * query_stride, key + token * key_stride,
+                    value + token * key_stride, keys, values);
+#pragma omp for schedule(dynamic)
+        for (int64_t item = 0; item < layout->num_items; item++)
+            attend(heads, layout, layout->items + item, query, query_stride, keys, values, out,
+                   partials, own);
+#pragma omp for schedule(dynamic)
+        for (int64_t item = 0; item < layout->num_items; item++)
+            if (layout->items[item].splits > 1)
+                merge(heads, layout->items + item, partials, out);
+    }
+}

@@ -1,0 +1,285 @@
+"""The CPU's fast path: `cpu_native.c`, compiled for this machine and called through ctypes.
+
+Beside attention it offers both operators of `contract.py`, so a layer is five calls.
+Activations are float32 whatever the weights are; weights lie in memory in the order in
+which the C code reads them (`pack`), and int8 ones carry a scale for each 32 of a row.
+No compiler, no such path: `supports` says so and `cpu.py` is taken.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, Structure, byref, c_float, c_int64, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from minimsg.errors import KernelUnavailable
+from minimsg.kernels.compile import load_library
+from minimsg.kernels.contract import Formats, HeadNorm, Layout, Norm, Pages, Rotation
+
+SOURCE: Final = Path(__file__).with_name("cpu_native.c")
+TILE: Final = 16  # outputs that are computed together
+GROUP: Final = 32  # weights of a row that share a scale
+FORMATS: Final = (torch.float32, torch.bfloat16, torch.int8)  # in the order of the C file's enum
+HEAD_MULTIPLE: Final = 16  # the widest vector, in float32
+
+
+class _Matrix(Structure):
+    _fields_ = (
+        ("tiles", c_void_p), ("bias", c_void_p), ("inputs", c_int64), ("outputs", c_int64),
+        ("format", c_int64), ("is_gated", c_int64),
+    )  # fmt: skip
+
+
+class _Layout(Structure):
+    _fields_ = (
+        ("sequences", c_int64), ("table_width", c_int64), ("page_size", c_int64),
+        ("query_starts", c_void_p), ("context_lens", c_void_p), ("page_tables", c_void_p),
+        ("slots", c_void_p), ("items", c_void_p), ("num_items", c_int64), ("num_rows", c_int64),
+    )  # fmt: skip
+
+
+class _Heads(Structure):
+    _fields_ = (
+        ("num_heads", c_int64), ("num_kv_heads", c_int64), ("head_dim", c_int64),
+        ("window", c_int64), ("is_bfloat16", c_int64), ("scale", c_float), ("epsilon", c_float),
+        ("query_norm", c_void_p), ("key_norm", c_void_p), ("cos", c_void_p), ("sin", c_void_p),
+    )  # fmt: skip
+
+
+ITEM_FIELDS: Final = 8  # int64 each
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A weight in the C code's order, and the tensors that keep its memory."""
+
+    struct: _Matrix
+    width: int  # inputs, before padding
+    outputs: int  # of `linear`
+    row_bytes: int  # scratch for each row of x
+    tensors: tuple[Tensor | None, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A step's layout as the C code reads it, and the tensors that keep its memory."""
+
+    struct: _Layout
+    tensors: tuple[Tensor, ...]
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The compiled file with its functions declared. Raises KernelUnavailable."""
+    lib = load_library(SOURCE)
+    lib.linear_bytes.argtypes, lib.linear_bytes.restype = [POINTER(_Matrix)], c_int64
+    lib.linear.argtypes = [
+        POINTER(_Matrix), c_void_p, c_int64, c_int64, c_void_p, c_float, c_int64, c_void_p,
+        c_void_p, c_int64,
+    ]  # fmt: skip
+    lib.plan.argtypes, lib.plan.restype = [POINTER(_Layout), c_int64, c_int64, c_void_p], c_int64
+    lib.attention_bytes.argtypes = [POINTER(_Heads), POINTER(_Layout), c_int64]
+    lib.attention_bytes.restype = c_int64
+    lib.attention.argtypes = [
+        POINTER(_Heads), POINTER(_Layout), c_void_p, c_void_p, c_void_p, c_int64, c_int64,
+        c_void_p, c_void_p, c_void_p, c_void_p, c_int64,
+    ]  # fmt: skip
+    lib.linear.restype = lib.attention.restype = None
+    return lib
+
+
+class Backend:
+    """Attention, linear layers and heads in C. Holds scratch: one an engine, one thread a time."""
+
+    name = "cpu_native"
+    is_batch_invariant = True
+
+    def __init__(self) -> None:
+        self._scratch = torch.empty(0, dtype=torch.uint8)
+        self._layout: Layout | None = None
+        self._plans: dict[tuple[int, int, int], Plan] = {}  # of `_layout`
+
+    def supports(self, *, device: torch.device, dtype: torch.dtype, head_dim: int) -> str | None:
+        if device.type != "cpu":
+            return f"it runs on the CPU only, not on {device.type}"
+        if dtype not in FORMATS:
+            return f"it knows float32, bfloat16 and int8, not {dtype}"
+        if head_dim % HEAD_MULTIPLE:
+            return f"a head is {head_dim} numbers; it needs a multiple of {HEAD_MULTIPLE}"
+        try:
+            library()
+        except KernelUnavailable as error:
+            return str(error)
+        return None
+
+    def formats(self, dtype: torch.dtype) -> Formats:
+        cached = torch.float32 if dtype is torch.float32 else torch.bfloat16
+        return Formats(weights=dtype, activations=torch.float32, cache=cached)
+
+    def attention(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        pages: Pages,
+        layout: Layout,
+        *,
+        scale: float,
+        window: int | None = None,
+    ) -> Tensor:
+        q, k, v = (each.float().contiguous() for each in (query, key, value))
+        heads = _heads(query.shape[1], pages, scale, window)
+        return self._attend(heads, q, k, v, pages, layout).to(query.dtype)
+
+    def attend_heads(
+        self,
+        heads: Tensor,
+        head_norm: HeadNorm | None,
+        rotation: Rotation,
+        pages: Pages,
+        layout: Layout,
+        *,
+        num_heads: int,
+        scale: float,
+        window: int | None,
+    ) -> Tensor:
+        num_kv_heads = pages.key.shape[2]
+        call = _heads(num_heads, pages, scale, window)
+        call.cos, call.sin = rotation.cos.data_ptr(), rotation.sin.data_ptr()
+        if head_norm is not None:
+            call.query_norm = head_norm.query_weight.data_ptr()
+            call.key_norm = head_norm.key_weight.data_ptr()
+            call.epsilon = head_norm.epsilon
+        query, key = heads[:, :num_heads], heads[:, num_heads : num_heads + num_kv_heads]
+        value = heads[:, num_heads + num_kv_heads :]
+        return self._attend(call, query, key, value, pages, layout)
+
+    def _attend(
+        self,
+        heads: _Heads,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        pages: Pages,
+        layout: Layout,
+    ) -> Tensor:
+        """Float32 heads `(T, H, D)`, of which the last two axes are contiguous."""
+        num_tokens, num_heads, head_dim = query.shape
+        plan = self._plan(layout, pages.key.shape[1], num_heads, key.shape[1])
+        output = query.new_empty(num_tokens, num_heads, head_dim)
+        threads = torch.get_num_threads()
+        scratch = self._room(library().attention_bytes(byref(heads), byref(plan.struct), threads))
+        library().attention(
+            byref(heads), byref(plan.struct), query.data_ptr(), key.data_ptr(), value.data_ptr(),
+            query.stride(0), key.stride(0), pages.key.data_ptr(), pages.value.data_ptr(),
+            output.data_ptr(), scratch, threads,
+        )  # fmt: skip
+        return output
+
+    def _plan(self, layout: Layout, page_size: int, num_heads: int, num_kv_heads: int) -> Plan:
+        """The plan of `layout`, made for the first layer that asks for these heads."""
+        if layout is not self._layout:
+            self._layout, self._plans = layout, {}
+        key = (page_size, num_heads, num_kv_heads)
+        if key not in self._plans:
+            self._plans[key] = _plan(layout, page_size, num_kv_heads, num_heads // num_kv_heads)
+        return self._plans[key]
+
+    def pack(self, weight: Tensor, dtype: torch.dtype, *, is_gated: bool) -> Tensor:
+        return pack(weight, dtype, is_gated=is_gated)
+
+    def matrix(
+        self, packed: Tensor, bias: Tensor | None, shape: torch.Size, *, is_gated: bool
+    ) -> Matrix:
+        outputs, width = shape[0] // 2 if is_gated else shape[0], shape[1]
+        bias = None if bias is None else bias.float().contiguous()
+        struct = _Matrix(
+            tiles=packed.data_ptr(),
+            bias=None if bias is None else bias.data_ptr(),
+            inputs=_padded(width, GROUP),
+            outputs=outputs,
+            format=FORMATS.index(torch.int8 if packed.dtype is torch.uint8 else packed.dtype),
+            is_gated=is_gated,
+        )
+        row_bytes = library().linear_bytes(byref(struct))
+        return Matrix(struct, width, outputs, row_bytes, (packed, bias))
+
+    def linear(self, x: Tensor, matrix: Matrix, norm: Norm | None, add_to: Tensor | None) -> Tensor:
+        num_rows = len(x)
+        output = x.new_empty(num_rows, matrix.outputs) if add_to is None else add_to
+        library().linear(
+            byref(matrix.struct), x.data_ptr(), matrix.width, num_rows,
+            None if norm is None else norm.weight.data_ptr(), 0.0 if norm is None else norm.epsilon,
+            add_to is not None, output.data_ptr(), self._room(num_rows * matrix.row_bytes),
+            torch.get_num_threads(),
+        )  # fmt: skip
+        return output
+
+    def _room(self, num_bytes: int) -> int:
+        """The address of scratch, overwritten by the next call."""
+        if len(self._scratch) < num_bytes:
+            self._scratch = torch.empty(num_bytes, dtype=torch.uint8)
+        return self._scratch.data_ptr()
+
+
+def pack(weight: Tensor, dtype: torch.dtype, *, is_gated: bool) -> Tensor:
+    """`weight` `(N, K)` as tiles of 16 outputs, each one stream; gate and up tiles alternate.
+
+    Padded with zeros to whole tiles and whole groups. In a tile, `(K, 16)` float32, or
+    `(K / 2, 16, 2)` bfloat16, or for each group of 32 inputs `(16,)` scales in bfloat16 and
+    `(8, 16, 4)` int8, as bytes.
+    """
+    halves = weight.reshape(1 + is_gated, -1, weight.shape[1])
+    _, outputs, inputs = halves.shape
+    padding = (0, _padded(inputs, GROUP) - inputs, 0, _padded(outputs, TILE) - outputs)
+    padded = F.pad(halves, padding) if any(padding) else halves
+    tiles = padded.view(1 + is_gated, -1, TILE, padded.shape[-1]).transpose(0, 1).flatten(0, 1)
+    if dtype is torch.float32:  # of (tiles, 16, K)
+        return tiles.float().transpose(1, 2).contiguous()
+    if dtype is torch.bfloat16:
+        pairs = tiles.to(dtype).view(torch.int32)  # (tiles, 16, K / 2): two numbers each
+        return pairs.transpose(1, 2).contiguous().view(dtype)
+    numbers, scales = quantize(tiles.float())
+    fours = numbers.view(torch.int32).view(*scales.shape, GROUP // 4)  # (tiles, 16, groups, 8)
+    bytes = fours.permute(0, 2, 3, 1).contiguous().view(torch.uint8).flatten(2)
+    return torch.cat((scales.transpose(1, 2).contiguous().view(torch.uint8), bytes), dim=-1)
+
+
+def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """`(..., K)` float32 as int8 and, for each 32 of the last axis, a bfloat16 scale."""
+    groups = weight.view(*weight.shape[:-1], -1, GROUP)
+    scales = (groups.abs().amax(dim=-1) / 127).to(torch.bfloat16)
+    factors = torch.where(scales > 0, 1 / scales.float(), 0.0)
+    numbers = (groups * factors[..., None]).round_().clamp_(-127, 127)
+    return numbers.to(torch.int8).view(weight.shape), scales
+
+
+def _heads(num_heads: int, pages: Pages, scale: float, window: int | None) -> _Heads:
+    _, _, num_kv_heads, head_dim = pages.key.shape
+    is_bfloat16 = pages.key.dtype is torch.bfloat16
+    return _Heads(num_heads, num_kv_heads, head_dim, window or 0, is_bfloat16, scale)
+
+
+def _plan(layout: Layout, page_size: int, num_kv_heads: int, group: int) -> Plan:
+    starts, contexts = torch.tensor(layout.query_starts), torch.tensor(layout.context_lens)
+    tables, slots = layout.page_tables.contiguous(), layout.slots
+    struct = _Layout(
+        len(contexts), tables.shape[1], page_size, starts.data_ptr(), contexts.data_ptr(),
+        tables.data_ptr(), slots.data_ptr(),
+    )  # fmt: skip
+    count = library().plan(byref(struct), num_kv_heads, group, None)
+    items = torch.empty(count, ITEM_FIELDS, dtype=torch.int64)
+    library().plan(byref(struct), num_kv_heads, group, items.data_ptr())
+    struct.items = items.data_ptr()
+    return Plan(struct, (starts, contexts, tables, slots, items))
+
+
+def _padded(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
