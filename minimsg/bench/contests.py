@@ -51,6 +51,7 @@ class Contest:
 
     folder: Path
     settings: VersusSettings
+    shapes: Shapes
     threads: int
     rounds: Rounds
 
@@ -76,7 +77,7 @@ def beside_transformers(contest: Contest) -> Outcome:
     dtype = peer_dtype(contest.settings)
     ours, theirs = contest.load(), Theirs(contest.folder, dtype)
     prompts = _prompts(contest)
-    figures = measure(ours, theirs, contest.settings.shapes, prompts, contest.rounds)
+    figures = measure(ours, theirs, contest.shapes, prompts, contest.rounds)
     models: dict[str, Model] = {"ours": EngineLogits(ours.engine), "theirs": theirs}
     agreement = _agreement(contest, ours, theirs)
     return Outcome(figures, agreement, models, {"dtype": str(dtype).removeprefix("torch.")})
@@ -90,7 +91,7 @@ def beside_llama_bench(contest: Contest) -> Outcome:
     theirs = LlamaBench(program, gguf, contest.threads)
     peer = theirs.facts()
     ours = contest.load()
-    figures = measure(ours, theirs, contest.settings.shapes, _prompts(contest), contest.rounds)
+    figures = measure(ours, theirs, contest.shapes, _prompts(contest), contest.rounds)
     return Outcome(figures, models={"ours": EngineLogits(ours.engine)}, peer=peer)
 
 
@@ -99,10 +100,10 @@ def beside_llama_server(contest: Contest) -> Outcome:
     shapes = _reply_shapes(contest)
     with (
         our_server(contest.folder, contest.settings, contest.threads) as ours,
-        llama_server(contest.settings, max(shapes.batches), contest.threads) as theirs,
+        llama_server(contest.settings, shapes, contest.threads) as theirs,
     ):
         figures = measure(ours, theirs, shapes, ours.texts, contest.rounds)
-        peer: dict[str, object] = {"model": theirs.model}
+        peer: dict[str, object] = {"model": theirs.model.rpartition("/")[2]}  # no path
     return Outcome(figures, models={"ours": EngineLogits(contest.load().engine)}, peer=peer)
 
 
@@ -118,7 +119,7 @@ def beside_engine(contest: Contest) -> Outcome:
 def beside_no_cache(contest: Contest) -> Outcome:
     """Prompts that begin alike, with the prefix cache and without it."""
     ours, theirs = contest.load(no_prefix_cache=False), contest.load()
-    shapes, prompts = contest.settings.shapes, _prompts(contest)
+    shapes, prompts = contest.shapes, _prompts(contest)
     figures = measure_sharing(ours, theirs, shapes, prompts, contest.rounds)
     return Outcome(figures, _agreement(contest, ours, theirs))
 
@@ -126,7 +127,7 @@ def beside_no_cache(contest: Contest) -> Outcome:
 def beside_ordinary(contest: Contest) -> Outcome:
     """Deterministic mode, beside our engine without it."""
     ours, theirs = contest.load(deterministic=True), contest.load()
-    figures = measure(ours, theirs, contest.settings.shapes, _prompts(contest), contest.rounds)
+    figures = measure(ours, theirs, contest.shapes, _prompts(contest), contest.rounds)
     return Outcome(figures, _agreement(contest, ours, theirs))
 
 
@@ -170,12 +171,12 @@ def _prompts(contest: Contest) -> Callable[[int, int], list[Prompt]]:
 
 def _reply_shapes(contest: Contest) -> Shapes:
     """Replies to clients are longer: a round has more around its tokens."""
-    shapes = contest.settings.shapes
+    shapes = contest.shapes
     return replace(shapes, new_tokens=shapes.reply_tokens)
 
 
 def _agreement(contest: Contest, ours: Ours, theirs: Ours | Theirs) -> Agreement:
     """On prompts as those that were timed."""
-    context = contest.settings.shapes.context
+    context = contest.shapes.context
     prompts = _prompts(contest)(AGREEMENT_PROMPTS, context)
     return theirs.agreement(prompts, ours.generate(prompts, AGREEMENT_TOKENS))

@@ -13,7 +13,7 @@ from statistics import median
 from typing import Final
 
 from minimsg.bench.rounds import Round
-from minimsg.bench.settings import PREFILLS, Shapes
+from minimsg.bench.settings import Shapes
 from minimsg.models.config import ModelConfig
 
 # Of a weight; int8 has a scale of 2 bytes for each 32 (`kernels/cpu_native.py`).
@@ -33,7 +33,7 @@ class Limit:
 class Limits:
     """The measured speeds and, for each figure that has one, its limit."""
 
-    read_gb_per_s: float  # median of the rounds of decode_1
+    read_gb_per_s: float  # median of all rounds
     matmul_gflops: dict[str, float]  # by format; the fastest is taken for all
     decode_bytes: int  # that one token reads
     figures: dict[str, Limit]
@@ -56,19 +56,24 @@ def find_limits(
     matmul_gflops: dict[str, float],
 ) -> Limits:
     """The limits of a run in which our side had `dtype`."""
-    alone = figures["decode_1"]
-    context = shapes.context + shapes.new_tokens * len(alone) // 2
-    decode_bytes = round(
-        num_weights(config, has_head=True) * WEIGHT_BYTES[dtype]
-        + 2 * config.num_layers * config.num_kv_heads * config.head_dim * context * KEY_BYTES[dtype]
-    )
-    limits = {"decode_1": _limit(alone, [1e9 * r.read_gb_per_s / decode_bytes for r in alone])}
-    for number, tokens in zip(PREFILLS, shapes.prefills, strict=True):
-        rounds = figures[f"prefill_{number}"]
+    limits = {}
+    num_rounds = max(map(len, figures.values()))
+    context = shapes.context + shapes.new_tokens * num_rounds // 2
+    read = decode_bytes(config, dtype, context)
+    if alone := figures.get("decode_1"):
+        limits["decode_1"] = _limit(alone, [1e9 * one.read_gb_per_s / read for one in alone])
+    for name, tokens in shapes.prefills.items():
         speed = 1e9 * max(matmul_gflops.values()) / prefill_flop(config, tokens)
-        limits[f"prefill_{number}"] = _limit(rounds, [speed] * len(rounds))
-    bandwidth = median([one.read_gb_per_s for one in alone])
-    return Limits(bandwidth, matmul_gflops, decode_bytes, limits)
+        limits[name] = _limit(figures[name], [speed] * len(figures[name]))
+    bandwidth = median([one.read_gb_per_s for rounds in figures.values() for one in rounds])
+    return Limits(bandwidth, matmul_gflops, read, limits)
+
+
+def decode_bytes(config: ModelConfig, dtype: str, context: int) -> int:
+    """What one token of one sequence reads: every weight, and the keys and values before it."""
+    weights = num_weights(config, has_head=True) * WEIGHT_BYTES[dtype]
+    cached = 2 * config.num_layers * config.num_kv_heads * config.head_dim * context
+    return round(weights + cached * KEY_BYTES[dtype])
 
 
 def num_weights(config: ModelConfig, *, has_head: bool) -> int:

@@ -88,13 +88,13 @@ class MaskCost:
     percent: float  # of the means
 
 
-def measure_masks(folder: Path, settings: VersusSettings) -> dict[str, MaskCost]:
+def measure_masks(folder: Path, settings: VersusSettings, context: int) -> dict[str, MaskCost]:
     """The cost of each case, for the model in `folder`."""
     config = engine_config(settings, settings.threads or default_threads())
     engine, chat = load_engine(folder, config), ChatModel.open(folder, "bench")
     vocabulary = Vocabulary(chat.tokenizer, end_ids=chat.end_ids, end_id=min(chat.end_ids))
     grammars = Grammars(vocabulary, "hermes")
-    prompts = make_prompts(chat.tokenizer, len(CASES), settings.shapes.context)
+    prompts = make_prompts(chat.tokenizer, len(CASES), context)
     num_tokens = 16 if settings.quick else 96
     try:
         costs = {}

@@ -14,7 +14,7 @@ from typing import Final
 from minimsg.bench.contests import default_threads, engine_config
 from minimsg.bench.foreign import quiet
 from minimsg.bench.live import Load, Watched, watch
-from minimsg.bench.settings import VersusSettings
+from minimsg.bench.settings import Shapes, VersusSettings
 from minimsg.bench.sides import Ours, make_prompts
 from minimsg.bench.stages import StepCost, measure_steps
 from minimsg.engine.worker import EngineWorker
@@ -39,14 +39,14 @@ class Profile:
         return asdict(self)
 
 
-def profile(folder: Path, settings: VersusSettings) -> Profile:
+def profile(folder: Path, settings: VersusSettings, shapes: Shapes) -> Profile:
     """Of the model in `folder`."""
     config = engine_config(settings, settings.threads or default_threads())
     ours, chat = Ours(load_engine(folder, config)), ChatModel.open(folder, "bench")
-    make = partial(make_prompts, chat.tokenizer, tokens=settings.shapes.context)
+    make = partial(make_prompts, chat.tokenizer, tokens=shapes.context)
     num_steps = QUICK_STEPS if settings.quick else NUM_STEPS
     with quiet():
-        steps = measure_steps(ours, make, settings.shapes.batches, num_steps)
+        steps = measure_steps(ours, make, shapes.batches, num_steps)
         worker = EngineWorker(ours.engine, max_queue=max(load.streams for load in LOADS))
         loads = QUICK_LOADS if settings.quick else LOADS
         return Profile(steps, asyncio.run(watch(chat, worker, list(loads))))

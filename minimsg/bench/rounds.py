@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol, TypeVar
 
-from minimsg.bench.settings import TRANSFORMERS, Shapes
+from minimsg.bench.settings import Shapes
 
 P = TypeVar("P")
 P_contra = TypeVar("P_contra", contravariant=True)
@@ -60,23 +60,21 @@ def measure(
 
     The cheapest figures come first, the report has them in the order of its names.
     """
-    names = shapes.names(TRANSFORMERS)
-    decodings = dict(zip(names, shapes.batches, strict=False))
-    (short, *longer) = zip(names[len(decodings) :], shapes.prefills, strict=True)
     figures = {}
 
-    def prefill(name: str, tokens: int) -> None:
-        shared = prompts(rounds.number + 1, tokens)
+    def prefill(name: str) -> None:
+        shared = prompts(rounds.number + 1, shapes.prefills[name])
         figures[name] = rounds.run(name, ours.prefilling(shared), theirs.prefilling(shared))
 
-    prefill(*short)
-    for name, batch in decodings.items():
+    short, *longer = sorted(shapes.prefills, key=shapes.prefills.__getitem__)
+    prefill(short)
+    for name, batch in shapes.decodes.items():
         shared = prompts(batch, shapes.context)
         sides = [side.decoding(shared, shapes.new_tokens) for side in (ours, theirs)]
         figures[name] = rounds.run(name, *sides)
-    for each in longer:
-        prefill(*each)
-    return {name: figures[name] for name in names}
+    for name in longer:
+        prefill(name)
+    return {name: figures[name] for name in (*shapes.decodes, *shapes.prefills)}
 
 
 class Rounds:

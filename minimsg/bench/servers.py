@@ -17,7 +17,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from minimsg.bench.foreign import running
 from minimsg.bench.serving import Served
-from minimsg.bench.settings import PREFILLS, VersusSettings
+from minimsg.bench.settings import Shapes, VersusSettings
 from minimsg.errors import ConfigError
 
 START_S: Final = 120.0  # for a server to load its model
@@ -37,7 +37,7 @@ def our_server(folder: Path, settings: VersusSettings, threads: int) -> Iterator
 
 
 @contextmanager
-def llama_server(settings: VersusSettings, streams: int, threads: int) -> Iterator[Served]:
+def llama_server(settings: VersusSettings, shapes: Shapes, threads: int) -> Iterator[Served]:
     """The llama-server of the settings: one that runs, or one that is started with their file.
 
     Raises ConfigError.
@@ -51,7 +51,8 @@ def llama_server(settings: VersusSettings, streams: int, threads: int) -> Iterat
         return
     if settings.gguf is None:
         raise ConfigError("to start llama-server, name its file with --gguf")
-    window = max(PREFILLS) + TEMPLATE_TOKENS + settings.shapes.reply_tokens
+    streams = max(shapes.batches)
+    window = max(*shapes.prefills.values(), shapes.context) + TEMPLATE_TOKENS + shapes.reply_tokens
     shape = {"-m": settings.gguf, "-t": threads, "-np": streams, "-c": streams * window}
     flags = [str(word) for pair in shape.items() for word in pair]
     port = free_port()

@@ -5,13 +5,15 @@ Torch-free and light: the command's help needs nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from minimsg.config import EngineConfig, option
 from minimsg.errors import ConfigError
 
 MAX_STREAMS = 1024
+MAX_TOKENS = 1 << 20  # of a prompt that is to be read
 
 TRANSFORMERS, NO_PREFIX_CACHE, ORDINARY = "transformers", "no-prefix-cache", "ordinary"
 LLAMA_BENCH, LLAMA_SERVER, IN_PROCESS, MASKS = "llama-bench", "llama-server", "in-process", "masks"
@@ -27,9 +29,8 @@ RIVALS = {
 """What `--vs` can name."""
 SERVERS = (LLAMA_SERVER, IN_PROCESS)
 """Those whose ours is a server."""
-PREFILLS = (512, 4096)
 DTYPES: tuple[str, ...] = next(
-    field.metadata["choices"] for field in fields(EngineConfig) if field.name == "dtype"
+    each.metadata["choices"] for each in fields(EngineConfig) if each.name == "dtype"
 )
 
 
@@ -59,13 +60,18 @@ class LoadSettings:
     @property
     def levels(self) -> tuple[int, ...]:
         """`streams` as numbers. Raises ConfigError."""
-        parts = [part.strip() for part in self.streams.split(",")]
-        if all(part.isdecimal() and 1 <= int(part) <= MAX_STREAMS for part in parts):
-            return tuple(int(part) for part in parts)
-        raise ConfigError(
-            f"--streams {self.streams!r}: wanted are numbers from 1 to {MAX_STREAMS} with commas "
-            "between them, such as 1,8,16"
-        )
+        return numbers("--streams", self.streams, MAX_STREAMS)
+
+
+def numbers(flag: str, words: str, maximum: int) -> tuple[int, ...]:
+    """What a flag lists. Raises ConfigError."""
+    parts = [part.strip() for part in words.split(",")]
+    if all(part.isdecimal() and 1 <= int(part) <= maximum for part in parts):
+        return tuple(int(part) for part in parts)
+    raise ConfigError(
+        f"{flag} {words!r}: wanted are numbers from 1 to {maximum} with commas between them, "
+        "such as 1,8,16"
+    )
 
 
 @dataclass(frozen=True)
@@ -74,19 +80,29 @@ class Shapes:
 
     batches: tuple[int, ...] = (1, 8, 16)
     context: int = 256  # prompt tokens of each sequence; grows by `new_tokens` a round
-    prefills: tuple[int, ...] = PREFILLS
+    prefills: Mapping[str, int] = field(default_factory=lambda: named_prefills("512,4096"))
     new_tokens: int = 16  # decode steps that are timed in each round
     reply_tokens: int = 64  # the same beside a server
     shared: int = 2000  # prompt tokens that many prompts begin with,
+    system: int = 512  # the same, for clients that ask at once
     tail: int = 32  # and those that each has of its own
-    clients: int = 16  # that ask at once
+    clients: int = 16
+
+    @property
+    def decodes(self) -> dict[str, int]:
+        """Numbers of streams by the names of their figures."""
+        return {f"decode_{batch}": batch for batch in self.batches}
 
     def names(self, vs: str) -> list[str]:
         """The figures of the report, in order."""
         if vs == NO_PREFIX_CACHE:
             return ["warm_prompt", "shared_prompt"]
-        prefills = [f"prefill_{tokens}" for tokens in PREFILLS]
-        return [*(f"decode_{batch}" for batch in self.batches), *prefills]
+        return [*self.decodes, *self.prefills]
+
+
+def named_prefills(words: str) -> dict[str, int]:
+    """Lengths of prompts by the names of their figures. Raises ConfigError."""
+    return {f"prefill_{tokens}": tokens for tokens in numbers("--prefill", words, MAX_TOKENS)}
 
 
 @dataclass(frozen=True)
@@ -110,6 +126,11 @@ class VersusSettings:
         None, "With --vs llama-server: that program, to be started; or the base URL of one."
     )
     gguf: Path | None = option(None, "With --vs llama-...: the .gguf file that it runs.")
+    prefill: str = option(
+        "512,4096",
+        "With --vs: lengths of prompts to be read; what is decoded is said by --streams and "
+        "--prompt-tokens.",
+    )
     rounds: int = option(7, "With --vs: how often each figure is measured.", minimum=1)
     threads: int | None = option(
         None,
@@ -132,13 +153,17 @@ class VersusSettings:
         """`rounds`, or the two of a quick run."""
         return 2 if self.quick else self.rounds
 
-    @property
-    def shapes(self) -> Shapes:
-        """The tiny model gets prompts that are shorter, under the same keys."""
+    def shapes(self, load: LoadSettings) -> Shapes:
+        """What is asked for; the tiny model gets short prompts, under the same keys.
+
+        Raises ConfigError.
+        """
+        prefills = named_prefills(self.prefill)
         if not self.quick:
-            return Shapes()
+            return Shapes(load.levels, load.prompt_tokens, prefills)
+        short = {name: min(tokens, 64) for name, tokens in prefills.items()}
         return Shapes(
-            context=32, prefills=(64, 256), new_tokens=4, reply_tokens=6, shared=96, clients=4
+            load.levels, 32, short, new_tokens=4, reply_tokens=6, shared=96, system=64, clients=4
         )
 
     @property

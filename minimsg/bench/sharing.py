@@ -21,11 +21,11 @@ def measure_sharing(
 ) -> dict[str, list[Round]]:
     """One prompt after the other, then many clients at once; a side's first round fills its cache.
 
-    A warm prompt has `shared` tokens that were read before; clients share `prefills[0]` tokens.
+    A warm prompt has `shared` tokens that were read before; clients share `system` tokens.
     """
     warm, clients = shapes.names(NO_PREFIX_CACHE)
     number = rounds.number + 1
-    (long,), (system,) = prompts(1, shapes.shared), prompts(1, shapes.prefills[0])
+    (long,), (system,) = prompts(1, shapes.shared), prompts(1, shapes.system)
     alone = [long + tail for tail in prompts(number, shapes.tail)]
     tails = prompts(number * shapes.clients, shapes.tail)
     together = [

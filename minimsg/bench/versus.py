@@ -22,7 +22,7 @@ from minimsg.bench.limits import Limits, find_limits
 from minimsg.bench.probes import matmul_gflops, read_bandwidth
 from minimsg.bench.prompts import questions
 from minimsg.bench.rounds import Round, Rounds
-from minimsg.bench.settings import VersusSettings
+from minimsg.bench.settings import NO_PREFIX_CACHE, Shapes, VersusSettings
 from minimsg.bench.sides import encode
 from minimsg.config import EngineConfig
 from minimsg.loading import choose_dtype, load_engine
@@ -65,6 +65,7 @@ def compare(
     vs: str,
     folder: Path,
     settings: VersusSettings,
+    shapes: Shapes,
     time_limit_s: float | None,
     say: Callable[[str], None],
     *,
@@ -76,20 +77,22 @@ def compare(
     torch.set_num_threads(threads)
     rounds = Rounds(
         settings.num_rounds,
-        num_figures=len(settings.shapes.names(vs)),
+        num_figures=len(shapes.names(vs)),
         time_limit_s=TIME_LIMIT_S if time_limit_s is None else time_limit_s,
         probe=lambda: (read_bandwidth(), load_average()),
         on_round=lambda name, done: say(_line(name, done)),
     )
     with quiet():
         say("loading both sides")
-        outcome = CONTESTS[vs](Contest(folder, settings, threads, rounds))
+        outcome = CONTESTS[vs](Contest(folder, settings, shapes, threads, rounds))
         accuracy = _accuracy(folder, settings, threads, outcome.models, say)
     limits = None
-    if with_limits and "decode_1" in outcome.figures:
-        limits = _limits(folder, settings, outcome.figures)
+    if with_limits and vs != NO_PREFIX_CACHE:
+        limits = _limits(folder, settings, shapes, outcome.figures)
     findings = Findings(outcome.figures, load_before, outcome.agreement, accuracy)
-    return Comparison(findings, limits, _head(folder, settings, threads) | {"peer": outcome.peer})
+    return Comparison(
+        findings, limits, _head(folder, settings, shapes, threads) | {"peer": outcome.peer}
+    )
 
 
 def named_dtype(name: str) -> str:
@@ -119,16 +122,20 @@ def _accuracy(
     return measure_accuracy(reference, models, prompts, max_tokens, chat.end_ids)
 
 
-def _limits(folder: Path, settings: VersusSettings, figures: dict[str, list[Round]]) -> Limits:
+def _limits(
+    folder: Path, settings: VersusSettings, shapes: Shapes, figures: dict[str, list[Round]]
+) -> Limits:
     config, dtype = ModelConfig.from_folder(folder), named_dtype(settings.dtype)
-    return find_limits(config, dtype, settings.shapes, figures, matmul_gflops())
+    return find_limits(config, dtype, shapes, figures, matmul_gflops())
 
 
-def _head(folder: Path, settings: VersusSettings, threads: int) -> dict[str, object]:
+def _head(
+    folder: Path, settings: VersusSettings, shapes: Shapes, threads: int
+) -> dict[str, object]:
     """What the figures were taken of, and on."""
     asked = {"dtype": named_dtype(settings.dtype), "kernel": settings.kernel, "threads": threads}
     return {
-        "settings": asked | asdict(settings.shapes),
+        "settings": asked | asdict(shapes),
         "config": _config(folder),
         "machine": machine().as_dict(),
         "versions": versions(),

@@ -62,7 +62,15 @@ def measure_versus(
     from minimsg.bench.versus import compare  # imports torch, which `_model` has asked for
 
     say = _sayer(console)
-    comparison = compare(vs, folder, settings, load.time_limit_s, say, with_limits=with_limits)
+    comparison = compare(
+        vs,
+        folder,
+        settings,
+        settings.shapes(load),
+        load.time_limit_s,
+        say,
+        with_limits=with_limits,
+    )
     console.print(versus_table(vs, comparison))
     for line in comparison.lines():
         say(line)
@@ -79,7 +87,7 @@ def measure_masks(load: LoadSettings, settings: VersusSettings, console: Console
 
     load_before = load_average()
     with quiet():
-        costs = measure(folder, settings)
+        costs = measure(folder, settings, settings.shapes(load).context)
     console.print(masks_table(costs))
     return {
         "kind": MASKS,
@@ -99,7 +107,7 @@ def measure_profile(load: LoadSettings, settings: VersusSettings, console: Conso
     from minimsg.bench.profile import profile
 
     load_before = load_average()
-    found = profile(folder, settings)
+    found = profile(folder, settings, settings.shapes(load))
     console.print(steps_table(found.steps))
     console.print(watched_table(found.server))
     return {

@@ -39,7 +39,9 @@ def test_shares_are_of_each_rounds_own_bandwidth() -> None:
     """No cache: 134.5M weights of 4 bytes, 538 MB, are read 100 times a second by 53.8 GB/s."""
     weights = 4 * num_weights(SMOLLM2, has_head=True)
     rounds = [Round(50.0, 1.0, weights * 100 / 1e9, 0.1), Round(20.0, 1.0, weights * 40 / 1e9, 0.1)]
-    shapes = replace(Shapes(), context=0, new_tokens=0, prefills=(10, 20))
+    shapes = replace(
+        Shapes(), context=0, new_tokens=0, prefills={"prefill_512": 10, "prefill_4096": 20}
+    )
     figures = {"decode_1": rounds, "prefill_512": rounds[:1], "prefill_4096": rounds[:1]}
     speed = prefill_flop(SMOLLM2, 10) * 200 / 1e9
     limits = find_limits(SMOLLM2, "float32", shapes, figures, {"float32": 1.0, "int8": speed})

@@ -10,7 +10,8 @@ import pytest
 
 from minimsg.bench.findings import Agreement, Findings
 from minimsg.bench.rounds import Figures, Prompt, Round, Rounds, measure
-from minimsg.bench.settings import Shapes, VersusSettings
+from minimsg.bench.settings import LoadSettings, Shapes, VersusSettings
+from minimsg.errors import ConfigError
 
 
 class Scripted:
@@ -108,3 +109,11 @@ def test_a_platform_without_load_average_is_judged_by_bandwidth_alone() -> None:
 def test_a_quick_run_has_two_rounds() -> None:
     assert VersusSettings(quick=True).num_rounds == 2
     assert VersusSettings().num_rounds == 7
+
+
+def test_the_shapes_of_a_run_are_those_that_are_asked_for() -> None:
+    shapes = VersusSettings(prefill="64").shapes(LoadSettings(streams="2,4", prompt_tokens=100))
+    assert shapes.names("llama-bench") == ["decode_2", "decode_4", "prefill_64"]
+    assert (shapes.batches, shapes.context) == ((2, 4), 100)
+    with pytest.raises(ConfigError, match="--prefill '0'"):
+        VersusSettings(prefill="0").shapes(LoadSettings())

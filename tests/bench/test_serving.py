@@ -12,7 +12,7 @@ import pytest
 from minimsg.bench.sample import Sample
 from minimsg.bench.servers import llama_server
 from minimsg.bench.serving import Rendered, Served, decode_rate
-from minimsg.bench.settings import VersusSettings
+from minimsg.bench.settings import Shapes, VersusSettings
 from minimsg.errors import ConfigError
 
 from . import stand_in
@@ -34,7 +34,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> VersusSettings:
 
 @pytest.fixture(scope="module")
 def served(settings: VersusSettings) -> Iterator[Served]:
-    with llama_server(settings, streams=4, threads=1) as running:
+    with llama_server(settings, Shapes(), threads=1) as running:
         yield running
 
 
@@ -72,7 +72,7 @@ def test_a_server_that_cannot_load_its_file_is_told_in_its_own_words(
     broken.write_text("#!/bin/sh\necho no such tensor; exit 1\n")
     broken.chmod(0o755)
     asked = VersusSettings(llama_server=str(broken), gguf=settings.gguf)
-    with pytest.raises(ConfigError, match="no such tensor"), llama_server(asked, 1, 1):
+    with pytest.raises(ConfigError, match="no such tensor"), llama_server(asked, Shapes(), 1):
         pytest.fail("it is not served")
 
 
@@ -85,7 +85,7 @@ def test_a_server_that_cannot_load_its_file_is_told_in_its_own_words(
     ],
 )
 def test_what_is_missing_is_named(asked: VersusSettings, why: str) -> None:
-    with pytest.raises(ConfigError, match=why), llama_server(asked, 1, 1):
+    with pytest.raises(ConfigError, match=why), llama_server(asked, Shapes(), 1):
         pytest.fail("it is not served")
 
 
