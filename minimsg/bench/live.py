@@ -23,7 +23,6 @@ from minimsg.prompt.chat import ChatModel
 from minimsg.server.app import make_app, make_runner
 
 TICK_S: Final = 0.005
-GOAL_P99_MS: Final = 20.0
 CLIENT_S: Final = 600.0  # for the clients to be done
 
 

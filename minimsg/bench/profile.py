@@ -21,6 +21,8 @@ from minimsg.engine.worker import EngineWorker
 from minimsg.loading import load_engine
 from minimsg.prompt.chat import ChatModel
 
+MAX_OWN_PERCENT: Final = 5.0  # of a step with the most streams
+MAX_LAG_MS: Final = 20.0  # p99 under the first load
 NUM_STEPS: Final = 64  # that are timed at each number of streams
 LOADS: Final = (Load(16, 64, 64), Load(256, 32, 16))
 QUICK_STEPS: Final = 4
@@ -33,6 +35,18 @@ class Profile:
 
     steps: list[StepCost]
     server: list[Watched]
+
+    def lines(self) -> list[str]:
+        """What was found beside what is wanted."""
+        cost, load = self.steps[-1], self.server[0]
+        answered = (f"{each.answered} of {each.streams}" for each in self.server)
+        return [
+            f"our own cost with {cost.streams} streams: {cost.own_percent:.1f}% of a step, wanted "
+            f"are at most {MAX_OWN_PERCENT:g}%",
+            f"event loop with {load.streams} streams: {load.lag_ms['p99']:.1f} ms late (p99), "
+            f"wanted are less than {MAX_LAG_MS:g} ms",
+            f"answered: {', '.join(answered)}",
+        ]
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""

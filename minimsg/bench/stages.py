@@ -23,7 +23,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 STAGES: Final = ("schedule", "inputs", "model", "sample", "commit", "rest")
-GOAL_PERCENT: Final = 5.0  # of a step with 16 streams, at most
 
 
 @dataclass(frozen=True)

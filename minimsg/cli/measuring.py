@@ -110,6 +110,8 @@ def measure_profile(load: LoadSettings, settings: VersusSettings, console: Conso
     found = profile(folder, settings, settings.shapes(load))
     console.print(steps_table(found.steps))
     console.print(watched_table(found.server))
+    for line in found.lines():
+        _sayer(console)(line)
     return {
         "kind": "profile",
         "model": model,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from minimsg.cli.bench import bench
 from minimsg.cli.main import main
 from minimsg.machine import usable_cores
 
@@ -158,7 +160,9 @@ def test_our_server_is_compared_with_llama_cpps(
 def test_a_profile_shows_the_engines_own_cost_and_a_server_under_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = json.loads(quick(monkeypatch, tmp_path, "--profile").stdout)
+    result = quick(monkeypatch, tmp_path, "--profile")
+    report = json.loads(result.stdout)
+    assert "wanted are at most 5%" in result.stderr.replace("\n", " ")
     assert [step["streams"] for step in report["steps"]] == [1, 8, 16]
     for step in report["steps"]:
         assert 0 < step["own_percent"] < 100
@@ -182,3 +186,13 @@ def test_what_a_comparison_lacks_is_named(
     result = CliRunner().invoke(main, ["bench", *flags])
     assert result.exit_code != 0
     assert why in result.output
+
+
+@pytest.mark.parametrize("file", ["README.md", ".ci/bench"])
+def test_every_flag_that_is_shown_exists(file: str) -> None:
+    text = (Path(__file__).parent.parent.parent / file).read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if re.match(r" *(minimsg bench|measure) ", line)]
+    assert len(lines) >= 6
+    flags = {flag for line in lines for flag in re.findall(r" (--[a-z-]+)", line)}
+    known = {name for parameter in bench.params for name in parameter.opts}
+    assert flags <= known
