@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from minimsg.kernels.contract import Backend, Layout, Pages
-from minimsg.kernels.triton_paged import PlannedLayout, blocks_for, plan_for
+from minimsg.kernels.triton_plan import PlannedLayout, blocks_for, plan_for
 
 PAGE_SIZE = 16
 

@@ -36,15 +36,25 @@ def load_library(source: Path, flags: tuple[str, ...] = FLAGS) -> ctypes.CDLL:
     compiler = find_compiler()
     text = source.read_bytes()
     key = repr((text, flags, compiler, _version(compiler), _cpu(), torch.__version__))
-    name = f"{source.stem}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
+    file = _folder() / f"{source.stem}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
     try:
-        folder = platformdirs.user_cache_path("minimsg") / "kernels"
-        folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / name).exists():
-            _compile(compiler, source, flags, folder / name)
-        return ctypes.CDLL(str(folder / name))
+        if not file.exists():
+            _compile(compiler, source, flags, file)
+        return ctypes.CDLL(str(file))
     except OSError as error:
         raise KernelUnavailable(f"its library cannot be stored or loaded: {error}") from error
+
+
+def _folder() -> Path:
+    """The user's cache; where that cannot be written, a folder that only this process has."""
+    folder = platformdirs.user_cache_path("minimsg") / "kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        pass
+    if os.access(folder, os.W_OK):
+        return folder
+    return Path(tempfile.mkdtemp(prefix="minimsg-"))
 
 
 def find_compiler() -> list[str]:

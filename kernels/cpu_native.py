@@ -9,6 +9,7 @@ No compiler, no such path: `supports` says so and `cpu.py` is taken.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from ctypes import POINTER, Structure, byref, c_float, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from minimsg.errors import KernelUnavailable
-from minimsg.kernels.compile import load_library
+from minimsg.kernels.compile import FLAGS, load_library
 from minimsg.kernels.contract import Formats, HeadNorm, Layout, Norm, Pages, Rotation
 
 SOURCE: Final = Path(__file__).with_name("cpu_native.c")
@@ -76,9 +77,9 @@ class Plan:
 
 
 @cache
-def library() -> ctypes.CDLL:
+def library(flags: tuple[str, ...] = FLAGS) -> ctypes.CDLL:
     """The compiled file with its functions declared. Raises KernelUnavailable."""
-    lib = load_library(SOURCE)
+    lib = load_library(SOURCE, flags)
     lib.linear_bytes.argtypes, lib.linear_bytes.restype = [POINTER(_Matrix)], c_int64
     lib.linear.argtypes = [
         POINTER(_Matrix), c_void_p, c_int64, c_int64, c_void_p, c_float, c_int64, c_void_p,
@@ -101,7 +102,9 @@ class Backend:
     name = "cpu_native"
     is_batch_invariant = True
 
-    def __init__(self) -> None:
+    def __init__(self, flags: tuple[str, ...] = FLAGS) -> None:
+        """`flags` of the compiler: the tests take the paths of other machines with them."""
+        self._flags = flags
         self._scratch = torch.empty(0, dtype=torch.uint8)
         self._layout: Layout | None = None
         self._plans: dict[tuple[int, int, int], Plan] = {}  # of `_layout`
@@ -114,7 +117,7 @@ class Backend:
         if head_dim % HEAD_MULTIPLE:
             return f"a head is {head_dim} numbers; it needs a multiple of {HEAD_MULTIPLE}"
         try:
-            library()
+            library(self._flags)
         except KernelUnavailable as error:
             return str(error)
         return None
@@ -174,9 +177,9 @@ class Backend:
         num_tokens, num_heads, head_dim = query.shape
         plan = self._plan(layout, pages.key.shape[1], num_heads, key.shape[1])
         output = query.new_empty(num_tokens, num_heads, head_dim)
-        threads = torch.get_num_threads()
-        scratch = self._room(library().attention_bytes(byref(heads), byref(plan.struct), threads))
-        library().attention(
+        threads, lib = torch.get_num_threads(), library(self._flags)
+        scratch = self._room(lib.attention_bytes(byref(heads), byref(plan.struct), threads))
+        lib.attention(
             byref(heads), byref(plan.struct), query.data_ptr(), key.data_ptr(), value.data_ptr(),
             query.stride(0), key.stride(0), pages.key.data_ptr(), pages.value.data_ptr(),
             output.data_ptr(), scratch, threads,
@@ -189,7 +192,8 @@ class Backend:
             self._layout, self._plans = layout, {}
         key = (page_size, num_heads, num_kv_heads)
         if key not in self._plans:
-            self._plans[key] = _plan(layout, page_size, num_kv_heads, num_heads // num_kv_heads)
+            plan = library(self._flags).plan
+            self._plans[key] = _plan(plan, layout, page_size, num_kv_heads, num_heads)
         return self._plans[key]
 
     def pack(self, weight: Tensor, dtype: torch.dtype, *, is_gated: bool) -> Tensor:
@@ -208,13 +212,13 @@ class Backend:
             format=FORMATS.index(torch.int8 if packed.dtype is torch.uint8 else packed.dtype),
             is_gated=is_gated,
         )
-        row_bytes = library().linear_bytes(byref(struct))
+        row_bytes = library(self._flags).linear_bytes(byref(struct))
         return Matrix(struct, width, outputs, row_bytes, (packed, bias))
 
     def linear(self, x: Tensor, matrix: Matrix, norm: Norm | None, add_to: Tensor | None) -> Tensor:
         num_rows = len(x)
         output = x.new_empty(num_rows, matrix.outputs) if add_to is None else add_to
-        library().linear(
+        library(self._flags).linear(
             byref(matrix.struct), x.data_ptr(), matrix.width, num_rows,
             None if norm is None else norm.weight.data_ptr(), 0.0 if norm is None else norm.epsilon,
             add_to is not None, output.data_ptr(), self._room(num_rows * matrix.row_bytes),
@@ -267,16 +271,18 @@ def _heads(num_heads: int, pages: Pages, scale: float, window: int | None) -> _H
     return _Heads(num_heads, num_kv_heads, head_dim, window or 0, is_bfloat16, scale)
 
 
-def _plan(layout: Layout, page_size: int, num_kv_heads: int, group: int) -> Plan:
+def _plan(
+    plan: Callable[..., int], layout: Layout, page_size: int, num_kv_heads: int, num_heads: int
+) -> Plan:
     starts, contexts = torch.tensor(layout.query_starts), torch.tensor(layout.context_lens)
-    tables, slots = layout.page_tables.contiguous(), layout.slots
+    tables, slots, group = layout.page_tables.contiguous(), layout.slots, num_heads // num_kv_heads
     struct = _Layout(
         len(contexts), tables.shape[1], page_size, starts.data_ptr(), contexts.data_ptr(),
         tables.data_ptr(), slots.data_ptr(),
     )  # fmt: skip
-    count = library().plan(byref(struct), num_kv_heads, group, None)
+    count = plan(byref(struct), num_kv_heads, group, None)
     items = torch.empty(count, ITEM_FIELDS, dtype=torch.int64)
-    library().plan(byref(struct), num_kv_heads, group, items.data_ptr())
+    plan(byref(struct), num_kv_heads, group, items.data_ptr())
     struct.items = items.data_ptr()
     return Plan(struct, (starts, contexts, tables, slots, items))
 

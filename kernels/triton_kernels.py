@@ -2,7 +2,7 @@
 
 Importing this needs triton, so only a backend that runs does it. Knows pointers, strides and
 block sizes; who launches what stands in `triton_paged.py`, what the arguments mean in
-`contract.py`. In CAPITALS: what is compiled in. `_P`: padded to a power of two, as every
+`contract.py` and `triton_plan.py`. In CAPITALS: what is compiled in. `_P`: padded to a power of two, as every
 block must be; what is padding is masked when it is loaded.
 
 Softmax goes block by block (online: arXiv 1805.02867; tiled: arXiv 2205.14135 section 3.1),
@@ -48,10 +48,7 @@ def decode_split(
     sequence = tl.load(decoding + number)
     length = tl.load(lengths + sequence)
     first = tl.maximum(length - WINDOW, 0) if WINDOW else 0
-    first_page = first // PAGE_SIZE
-    share = tl.cdiv(tl.cdiv(length, PAGE_SIZE) - first_page, num_splits)  # in pages
-    begin = (first_page + split * share) * PAGE_SIZE
-    end = tl.minimum(begin + share * PAGE_SIZE, length)
+    begin, end = _share(first, length, split, num_splits, PAGE_SIZE)
 
     member, dim = tl.arange(0, ROWS_P), tl.arange(0, HEAD_DIM_P)  # the group's heads are rows
     head = kv_head * GROUP + member
@@ -60,9 +57,7 @@ def decode_split(
     where = row * query_stride + head[:, None] * HEAD_DIM + dim[None, :]
     rows = tl.load(query + where, mask=is_number, other=0.0)
 
-    attended = tl.zeros((ROWS_P, HEAD_DIM_P), tl.float32)
-    total = tl.zeros((ROWS_P,), tl.float32)
-    top = tl.full((ROWS_P,), float("-inf"), tl.float32)
+    attended, total, top = _nothing(ROWS_P, HEAD_DIM_P)
     table = tables + sequence.to(tl.int64) * table_stride
     for position in range(begin, end, KEYS_P):
         seen = position + tl.arange(0, KEYS_P)
@@ -133,9 +128,7 @@ def prefill(
     end = tl.minimum(lowest + ROWS_P // GROUP_P, length)
     first = tl.maximum(lowest - WINDOW + 1, 0) // KEYS_P * KEYS_P if WINDOW else 0
     plain_end = first if WINDOW else (lowest + 1) // KEYS_P * KEYS_P  # before it: seen by all
-    attended = tl.zeros((ROWS_P, HEAD_DIM_P), tl.float32)
-    total = tl.zeros((ROWS_P,), tl.float32)
-    top = tl.full((ROWS_P,), float("-inf"), tl.float32)
+    attended, total, top = _nothing(ROWS_P, HEAD_DIM_P)
     table = tables + sequence.to(tl.int64) * table_stride
     for position in range(first, plain_end, KEYS_P):
         is_seen = tl.full((KEYS_P,), 1, tl.int1)
@@ -159,6 +152,23 @@ def prefill(
     attended = attended / tl.where(total > 0, total, 1.0)[:, None]
     to = output + token_at * (num_heads * HEAD_DIM) + head_at
     tl.store(to, attended.to(output.dtype.element_ty), mask=is_number)
+
+
+@triton.jit
+def _share(first, length, split, num_splits, PAGE_SIZE: tl.constexpr):
+    """Where one of the shares of the positions from `first` on begins and ends, by whole pages."""
+    first_page = first // PAGE_SIZE
+    pages = tl.cdiv(tl.cdiv(length, PAGE_SIZE) - first_page, num_splits)
+    begin = (first_page + split * pages) * PAGE_SIZE
+    return begin, tl.minimum(begin + pages * PAGE_SIZE, length)
+
+
+@triton.jit
+def _nothing(ROWS_P: tl.constexpr, HEAD_DIM_P: tl.constexpr):
+    """What rows have attended to, the sum of their weights and their highest score, so far."""
+    attended = tl.zeros((ROWS_P, HEAD_DIM_P), tl.float32)
+    total = tl.zeros((ROWS_P,), tl.float32)
+    return attended, total, tl.full((ROWS_P,), float("-inf"), tl.float32)
 
 
 @triton.jit

@@ -17,76 +17,25 @@ import math
 import os
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import chain, pairwise
 from types import ModuleType
 
 import torch
 from torch import Tensor
 
 from minimsg.kernels.contract import Layout, Pages
+from minimsg.kernels.triton_plan import (
+    Blocks,
+    Plan,
+    PlannedLayout,
+    blocks_for,
+    num_splits,
+    plan_for,
+    power_of_two,
+)
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 MIN_CAPABILITY = (8, 0)  # older ones have no bfloat16, nor asynchronous copies
 MAX_HEAD_DIM = 256  # what two blocks of keys and values leave room for
-MIN_SPLIT_TOKENS = 128  # of one share: below, merging costs more than it wins
-MAX_SPLITS = 64
-PROGRAMS_A_PROCESSOR = 4  # that hide each other's waiting for memory
-BLOCK_BYTES = 16 << 10  # of one block of keys: two, and of values, fit 99 KiB (sm_86, sm_120)
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """The block sizes of one shape of heads, and how each kernel is launched."""
-
-    group: int  # query heads of one kv head, padded to a power of two
-    head_dim: int  # likewise; at least 16, as `tl.dot` wants
-    keys: int  # of one block
-    decode_rows: int  # the group once more, at least 16
-    prefill_rows: int  # tokens times the padded group
-    num_warps: int  # of a prefill program
-
-    @property
-    def tokens(self) -> int:
-        """New tokens of one tile."""
-        return self.prefill_rows // self.group
-
-
-def blocks_for(group: int, head_dim: int, dtype: torch.dtype) -> Blocks:
-    """Blocks whose keys and values fit the memory of a processor, and rows its registers."""
-    head_dim_p = max(16, _power_of_two(head_dim))
-    group_p = _power_of_two(group)
-    is_wide = head_dim_p * dtype.itemsize > 256  # 128 rows of accumulators would spill
-    rows = 32 if dtype == torch.float32 else 64 if is_wide else 128
-    return Blocks(
-        group=group_p,
-        head_dim=head_dim_p,
-        keys=min(64, BLOCK_BYTES // (head_dim_p * dtype.itemsize)),
-        decode_rows=max(16, group_p),
-        prefill_rows=max(rows, group_p),
-        num_warps=8 if rows == 128 else 4,
-    )
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What the kernels read of a layout, on the device."""
-
-    starts: Tensor  # (B + 1,) int32, the layout's `query_starts`
-    lengths: Tensor  # (B,) int32, its `context_lens`
-    decoding: Tensor  # (N,) int32, the sequences with one new token
-    tiles: Tensor  # (M, 2) int32, of the others: the sequence, the first of its new tokens
-    longest: int  # no sequence of `decoding` has more tokens
-
-
-@dataclass(frozen=True)
-class PlannedLayout(Layout):
-    """A layout with its plan, whose tensors may be filled anew between two runs.
-
-    The lists hold for every filling: no sequence is ever longer than `context_lens` has it.
-    A CUDA graph is captured with one.
-    """
-
-    plan: Plan
 
 
 class Backend:
@@ -138,37 +87,6 @@ class Backend:
         if blocks.tokens not in self._plans:
             self._plans[blocks.tokens] = plan_for(layout, blocks.tokens)
         return self._plans[blocks.tokens]
-
-
-def plan_for(layout: Layout, tile_tokens: int) -> Plan:
-    """What the kernels read, in one transfer. The tiles with most to see come first."""
-    starts, lengths = layout.query_starts, layout.context_lens
-    new = [stop - start for start, stop in pairwise(starts)]
-    decoding = [sequence for sequence, count in enumerate(new) if count == 1]
-    tiles = [
-        (lengths[sequence] - count + first, sequence, first)
-        for sequence, count in enumerate(new)
-        if count > 1
-        for first in range(0, count, tile_tokens)
-    ]
-    flat = [number for _, *tile in sorted(tiles, reverse=True) for number in tile]
-    parts = [starts, lengths, decoding, flat]
-    numbers = torch.tensor([*chain(*parts)], dtype=torch.int32).to(layout.slots.device)
-    on_device = torch.split(numbers, [len(part) for part in parts])
-    return Plan(
-        starts=on_device[0],
-        lengths=on_device[1],
-        decoding=on_device[2],
-        tiles=on_device[3].view(-1, 2),
-        longest=max((lengths[sequence] for sequence in decoding), default=0),
-    )
-
-
-def num_splits(num_programs: int, longest: int, num_processors: int) -> int:
-    """Into how many shares each sequence is split: a power of two that fills the device."""
-    wanted = math.ceil(num_processors * PROGRAMS_A_PROCESSOR / num_programs)
-    useful = math.ceil(longest / MIN_SPLIT_TOKENS)
-    return _power_of_two(max(1, min(wanted, useful, MAX_SPLITS)))
 
 
 @dataclass(frozen=True)
@@ -239,7 +157,7 @@ def _store(
     _kernels().store[(len(key),)](
         key, value, cached_key, cached_value, slots,
         key.stride(0), value.stride(0), cached_key.stride(0),
-        width, _power_of_two(width),
+        width, power_of_two(width),
         num_warps=4,
     )  # fmt: skip
 
@@ -247,11 +165,6 @@ def _store(
 def _rows(heads: Tensor) -> Tensor:
     """`(T, heads, D)` with the numbers of each token side by side; a copy only if they are not."""
     return heads if heads[0].is_contiguous() else heads.contiguous()
-
-
-def _power_of_two(number: int) -> int:
-    """The next one, from `number` on."""
-    return 1 << (number - 1).bit_length()
 
 
 def _is_interpreted() -> bool:

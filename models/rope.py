@@ -20,41 +20,41 @@ BLOCK: Final = 4096  # positions of which the angles are worked out at once
 
 
 class Rotary:
-    """Positions to rotations, out of a table that grows with the longest sequence seen.
+    """Positions to rotations; on a CPU out of a table that grows with the longest sequence seen.
 
     A block of the table is always computed whole, so a position's numbers never depend on
-    which others a step has.
+    which others a step has. Elsewhere angles are computed in each step: a captured graph
+    could not follow a table that moves.
     """
 
     def __init__(self, rope: Rope, head_dim: int) -> None:
         self._frequencies = inverse_frequencies(rope, head_dim)
         self._attention_factor = attention_factor(rope)
         self._cos = self._sin = torch.empty(0, head_dim)  # (positions, D)
-        self._outgrown: list[tuple[Tensor, Tensor]] = []  # a CUDA graph may still read them
 
     def __call__(self, positions: Tensor, dtype: torch.dtype, reach: int) -> Rotation:
         """The rotation of tokens at `positions` `(T,)`, each below `reach`, in `dtype`."""
-        has = self._cos
-        if reach > len(has) or has.dtype != dtype or has.device != positions.device:
-            self._outgrown.append((self._cos, self._sin))
-            num_blocks = 1 << (-(-reach // BLOCK) - 1).bit_length()  # doubled: few are outgrown
-            self._cos, self._sin = self._table(num_blocks, dtype, positions.device)
+        if positions.device.type != "cpu":
+            cos, sin = self._turn(positions)
+            return Rotation(cos[:, None].to(dtype), sin[:, None].to(dtype))
+        if reach > len(self._cos) or self._cos.dtype != dtype:
+            blocks = [self._turn(block) for block in torch.arange(_up(reach)).split(BLOCK)]
+            cosines, sines = zip(*blocks, strict=True)
+            self._cos, self._sin = torch.cat(cosines).to(dtype), torch.cat(sines).to(dtype)
         cos, sin = (table.index_select(0, positions) for table in (self._cos, self._sin))
         return Rotation(cos[:, None], sin[:, None])
 
-    def _table(
-        self, num_blocks: int, dtype: torch.dtype, device: torch.device
-    ) -> tuple[Tensor, Tensor]:
-        """Cosine and sine, `(num_blocks * BLOCK, D)` each; angles in float32."""
-        frequencies = self._frequencies.to(device)
-        blocks = []
-        for start in range(0, num_blocks * BLOCK, BLOCK):
-            positions = torch.arange(start, start + BLOCK, device=device)
-            angles = positions[:, None].float() * frequencies  # (BLOCK, D / 2)
-            cos, sin = angles.cos() * self._attention_factor, angles.sin() * self._attention_factor
-            blocks.append((torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)))
-        cosines, sines = zip(*blocks, strict=True)
-        return torch.cat(cosines).to(dtype), torch.cat(sines).to(dtype)
+    def _turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosine and sine, `(T, D)` float32 each."""
+        self._frequencies = self._frequencies.to(positions.device)
+        angles = positions[:, None].float() * self._frequencies  # (T, D / 2)
+        cos, sin = angles.cos() * self._attention_factor, angles.sin() * self._attention_factor
+        return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
+
+
+def _up(reach: int) -> int:
+    """`reach` in whole blocks."""
+    return -(-reach // BLOCK) * BLOCK
 
 
 def inverse_frequencies(rope: Rope, head_dim: int) -> Tensor:
