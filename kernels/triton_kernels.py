@@ -2,8 +2,8 @@
 
 Importing this needs triton, so only a backend that runs does it. Knows pointers, strides and
 block sizes; who launches what stands in `triton_paged.py`, what the arguments mean in
-`contract.py` and `triton_plan.py`. In CAPITALS: what is compiled in. `_P`: padded to a power of two, as every
-block must be; what is padding is masked when it is loaded.
+`contract.py` and `triton_plan.py`. In CAPITALS: what is compiled in. `_P`: padded to a power of
+two, as every block must be; what is padding is masked when it is loaded.
 
 Softmax goes block by block (online: arXiv 1805.02867; tiled: arXiv 2205.14135 section 3.1),
 in powers of two: `scale` holds the factor log2(e).

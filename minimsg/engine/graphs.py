@@ -19,7 +19,8 @@ from torch import Tensor
 
 from minimsg.engine.cache import PagedKVCache
 from minimsg.kernels.capture import Capture, Captured, cuda_graph
-from minimsg.kernels.triton_paged import Backend, Plan, PlannedLayout
+from minimsg.kernels.triton_paged import Backend
+from minimsg.kernels.triton_plan import Plan, PlannedLayout
 from minimsg.models.contract import Inputs, Model
 
 MAX_ROWS = 256  # of a captured batch; beyond, the operations are large enough

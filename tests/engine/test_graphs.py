@@ -19,7 +19,8 @@ from minimsg.engine.runner import Runner
 from minimsg.engine.types import Batch, GenerationRequest, Token
 from minimsg.kernels.capture import Capture, Captured
 from minimsg.kernels.contract import Pages
-from minimsg.kernels.triton_paged import Backend, PlannedLayout
+from minimsg.kernels.triton_paged import Backend
+from minimsg.kernels.triton_plan import PlannedLayout
 from minimsg.loading import load_engine
 from minimsg.models.contract import Inputs, Model, PagedSpec
 from minimsg.models.weights import load_model

@@ -20,7 +20,8 @@ from torch import Tensor
 
 from minimsg.kernels import bench_steps
 from minimsg.kernels.contract import Pages
-from minimsg.kernels.triton_paged import Backend, Plan, PlannedLayout
+from minimsg.kernels.triton_paged import Backend
+from minimsg.kernels.triton_plan import Plan, PlannedLayout
 
 from .cases import PAGE_SIZE, Case, Step, build
 from .test_contract import CASES as CONTRACT
@@ -119,6 +120,7 @@ def test_what_the_benchmark_captures_is_right(backend: Backend, case: bench_step
     assert (result.double() - expected).abs().max() <= TOLERANCE[torch.float32]
 
 
+@pytest.mark.timeout(1200)  # two minutes, more on a busy machine
 @pytest.mark.parametrize("capability", GENERATIONS)
 def test_every_kernel_compiles_and_fits(capability: str, tmp_path: Path) -> None:
     pytest.importorskip("triton")

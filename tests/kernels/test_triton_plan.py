@@ -10,15 +10,8 @@ import torch
 
 from minimsg.kernels import triton_paged
 from minimsg.kernels.contract import Layout
-from minimsg.kernels.triton_paged import (
-    DTYPES,
-    MAX_HEAD_DIM,
-    MAX_SPLITS,
-    Backend,
-    blocks_for,
-    num_splits,
-    plan_for,
-)
+from minimsg.kernels.triton_paged import DTYPES, MAX_HEAD_DIM, Backend
+from minimsg.kernels.triton_plan import MAX_SPLITS, blocks_for, num_splits, plan_for
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
