@@ -38,7 +38,7 @@ class Rotary:
             cos, sin = self._turn(positions)
             return Rotation(cos[:, None].to(dtype), sin[:, None].to(dtype))
         if reach > len(self._cos) or self._cos.dtype != dtype:
-            blocks = [self._turn(block) for block in torch.arange(_up(reach)).split(BLOCK)]
+            blocks = [self._turn(block) for block in torch.arange(_up(reach)).view(-1, BLOCK)]
             cosines, sines = zip(*blocks, strict=True)
             self._cos, self._sin = torch.cat(cosines).to(dtype), torch.cat(sines).to(dtype)
         cos, sin = (table.index_select(0, positions) for table in (self._cos, self._sin))
