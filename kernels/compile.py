@@ -15,6 +15,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -48,10 +49,8 @@ def load_library(source: Path, flags: tuple[str, ...] = FLAGS) -> ctypes.CDLL:
 def _folder() -> Path:
     """The user's cache; where that cannot be written, a folder that only this process has."""
     folder = platformdirs.user_cache_path("minimsg") / "kernels"
-    try:
+    with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        pass
     if os.access(folder, os.W_OK):
         return folder
     return Path(tempfile.mkdtemp(prefix="minimsg-"))

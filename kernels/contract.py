@@ -121,11 +121,16 @@ class LinearOperator(Protocol):
     The reference form is `Linear.forward` in `models/layers.py`.
     """
 
+    order: str  # names what `pack` does: packed weights that are kept are of one order
+
     def formats(self, dtype: torch.dtype) -> Formats:
         """The formats of a model whose weights are asked for in `dtype`."""
 
     def pack(self, weight: Tensor, dtype: torch.dtype, *, is_gated: bool) -> Tensor:
         """`weight` `(N, K)` in `dtype` and in the backend's order; a tensor that can be stored."""
+
+    def packed_shape(self, shape: torch.Size, *, is_gated: bool) -> torch.Size:
+        """The shape of a weight `(N, K)` that was packed as int8; uint8."""
 
     def matrix(
         self, packed: Tensor, bias: Tensor | None, shape: torch.Size, *, is_gated: bool

@@ -85,6 +85,7 @@ class Backend:
 
     name = "cpu"
     is_batch_invariant = False
+    order = "cpu: as it is"
 
     def __init__(self) -> None:
         self._keys = self._values = torch.empty(0, 0)  # scratch (slots, Hkv * D)
@@ -129,6 +130,9 @@ class Backend:
 
     def pack(self, weight: Tensor, dtype: torch.dtype, *, is_gated: bool) -> Tensor:
         return weight.to(dtype)
+
+    def packed_shape(self, shape: torch.Size, *, is_gated: bool) -> torch.Size:
+        return shape  # there is no int8 here
 
     def matrix(
         self, packed: Tensor, bias: Tensor | None, shape: torch.Size, *, is_gated: bool

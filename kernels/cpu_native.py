@@ -101,6 +101,7 @@ class Backend:
 
     name = "cpu_native"
     is_batch_invariant = True
+    order = "cpu_native: tiles of 16, groups of 32, gate and up in turn"
 
     def __init__(self, flags: tuple[str, ...] = FLAGS) -> None:
         """`flags` of the compiler: the tests take the paths of other machines with them."""
@@ -198,6 +199,11 @@ class Backend:
 
     def pack(self, weight: Tensor, dtype: torch.dtype, *, is_gated: bool) -> Tensor:
         return pack(weight, dtype, is_gated=is_gated)
+
+    def packed_shape(self, shape: torch.Size, *, is_gated: bool) -> torch.Size:
+        halves = 1 + is_gated
+        tiles, groups = halves * -(-shape[0] // halves // TILE), -(-shape[1] // GROUP)
+        return torch.Size((tiles, groups, 2 * TILE + TILE * GROUP))
 
     def matrix(
         self, packed: Tensor, bias: Tensor | None, shape: torch.Size, *, is_gated: bool

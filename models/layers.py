@@ -12,7 +12,7 @@ Rows T are the new tokens of all sequences of a step, one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -82,13 +82,20 @@ class Linear(nn.Module):
             output = F.silu(gate).mul_(up)
         return output if add_to is None else add_to.add_(output)
 
-    def hand_over(self, operator: LinearOperator, dtype: torch.dtype) -> None:
-        """Leave weight and product to `operator`; the plain weight is let go."""
+    def hand_over(
+        self, operator: LinearOperator, dtype: torch.dtype, packed: Tensor | None = None
+    ) -> Tensor:
+        """Leave weight and product to `operator`; the plain weight is let go. Returns it packed.
+
+        A weight that was packed before needs no numbers here, only its shape.
+        """
         shape, is_gated = self.weight.shape, self.is_gated
-        packed = operator.pack(self.weight.detach(), dtype, is_gated=is_gated)
+        if packed is None:
+            packed = operator.pack(self.weight.detach(), dtype, is_gated=is_gated)
         self.matrix = operator.matrix(packed, self.bias, shape, is_gated=is_gated)
         self.operator = operator
         del self.weight
+        return packed
 
     def rows(self, name: str, start: int = 0, stop: int | None = None) -> dict[str, Tensor]:
         """Output rows `start:stop` as the checkpoint's linear `name`: its weight and bias."""
@@ -242,14 +249,24 @@ class Decoder(nn.Module):
         logits: Tensor = self.head(x[inputs.sample_rows], self.norm)  # (S, V)
         return logits.float()
 
-    def hand_over(self, operator: LinearOperator, formats: Formats) -> None:
-        """Leave all products to `operator`; the embedding's rows stay as they are."""
+    def hand_over(
+        self, operator: LinearOperator, formats: Formats, packed: Mapping[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Leave all products to `operator`, those of `packed` as they are there; all, packed.
+
+        The embedding's rows stay as they are.
+        """
         if self.embedding is None:
             rows = self.head.weight.detach().to(formats.cache)
             self.embedding = nn.Parameter(rows, requires_grad=False)
-        for module in self.modules():
-            if isinstance(module, Linear):
-                module.hand_over(operator, formats.weights)
+        return {
+            name: linear.hand_over(operator, formats.weights, packed.get(name))
+            for name, linear in self.products()
+        }
+
+    def products(self) -> list[tuple[str, Linear]]:
+        """Every linear layer by its name."""
+        return [(name, part) for name, part in self.named_modules() if isinstance(part, Linear)]
 
     @property
     def _embedding(self) -> Tensor:

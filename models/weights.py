@@ -24,6 +24,7 @@ from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
 from minimsg.models.layers import Decoder
 from minimsg.models.parameters import EMBEDDING, HEAD, as_stored, refuse_difference
+from minimsg.models.quantize import keep_packed, read_packed
 from minimsg.models.shards import weight_files
 
 FLOAT_FORMATS: Final = ("F64", "F32", "F16", "BF16")  # safetensors' names
@@ -44,26 +45,57 @@ def load_model(
     with torch.device("meta"):  # shapes without memory
         model: Model = import_module(FAMILIES[config.model_type]).Model(config, backend)
     files = _check(folder, model.checkpoint_tensors())
-    module = cast(nn.Module, model)
-    _allocate(module.eval(), formats, device)
+    module = cast(nn.Module, model).eval()
+    operator = backend if isinstance(backend, LinearOperator) else None
+    kept: dict[str, Tensor] = {}
+    if operator is not None and isinstance(module, Decoder) and formats.weights is torch.int8:
+        kept = _fitting(module, operator, read_packed(folder, files, operator.order))
+    _allocate(module, formats, device, without=_plain_weights(module) if kept else set())
     weights, copies = _destinations(files, model.checkpoint_tensors())
     for file, names in files.items():
-        _fill(file, {name: weights[name] for name in names if name in weights})
+        wanted = {name: weights[name] for name in names if name in weights}
+        _fill(file, {name: tensor for name, tensor in wanted.items() if not tensor.is_meta})
     for file, names in files.items():
         _compare(file, {name: copies[name] for name in names if name in copies})
-    if isinstance(backend, LinearOperator) and isinstance(module, Decoder):
-        module.hand_over(backend, formats)
+    if operator is not None and isinstance(module, Decoder):
+        packed = module.hand_over(operator, formats, kept)
+        if formats.weights is torch.int8 and not kept:
+            keep_packed(folder, files, operator.order, packed)
     return model
 
 
-def _allocate(module: nn.Module, formats: Formats, device: torch.device) -> None:
+def _fitting(
+    module: Decoder, operator: LinearOperator, kept: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """`kept` if it has what every product of the model needs; else nothing."""
+    shapes = {
+        name: operator.packed_shape(linear.weight.shape, is_gated=linear.is_gated)
+        for name, linear in module.products()
+    }
+    seen = {name: tensor.shape for name, tensor in kept.items()}
+    return kept if seen == shapes and all(t.dtype is torch.uint8 for t in kept.values()) else {}
+
+
+def _plain_weights(module: nn.Module) -> set[nn.Module]:
+    """Whose weights need not be read if they are kept packed: a tied head's are, for its rows."""
+    assert isinstance(module, Decoder)
+    needed = module.head if module.embedding is None else None
+    return {linear for _, linear in module.products() if linear is not needed}
+
+
+def _allocate(
+    module: nn.Module, formats: Formats, device: torch.device, without: set[nn.Module]
+) -> None:
     """Memory for every parameter. `to_empty` would import sympy for it, which takes a second.
 
-    Matrices that are to become int8 are read in float32.
+    Matrices that are to become int8 are read in float32. The weights of modules in `without`
+    stay shapes.
     """
     matrices = formats.weights if formats.weights.is_floating_point else torch.float32
     for part in module.modules():
         for name, parameter in list(part.named_parameters(recurse=False)):
+            if name == "weight" and part in without:
+                continue
             dtype = matrices if parameter.dim() > 1 else formats.activations
             empty = torch.empty(parameter.shape, dtype=dtype, device=device)
             setattr(part, name, nn.Parameter(empty, requires_grad=False))

@@ -8,17 +8,20 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from minimsg.errors import CheckpointError, MinimsgError
 from minimsg.hub.checkpoint import check_folder
 from minimsg.kernels import choose
+from minimsg.kernels.cpu_native import Backend as Native
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
 from minimsg.models.parameters import parameter_shapes
 from minimsg.models.weights import load_model
 
 from .checkpoints import edit_config, save_checkpoint
+from .paged import PagedRun
 
 CPU = torch.device("cpu")
 EMBEDDING = "model.embed_tokens.weight"
@@ -285,3 +288,88 @@ def test_an_index_without_a_map_is_refused(folder: Path, content: str) -> None:
     (folder / "model.safetensors.index.json").write_text(content)
     with pytest.raises(MinimsgError):
         load(folder)
+
+
+def load_int8(folder: Path) -> Model:
+    backend = choose(device=CPU, dtype=torch.int8, head_dim=16)
+    return load_model(folder, dtype=torch.int8, device=CPU, backend=backend)
+
+
+def logits(model: Model, cache: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    return PagedRun(model, cache).step({"one": [1, 2, 3, 60]})["one"]
+
+
+def is_kept(folder: Path) -> tuple[int, int]:
+    """What tells one written file from another."""
+    stat = (folder / "int8.safetensors").stat()
+    return stat.st_ino, stat.st_mtime_ns
+
+
+@pytest.fixture(params=[True, False], ids=["tied", "untied"])
+def int8_folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    if why_not := Native().supports(device=CPU, dtype=torch.int8, head_dim=16):
+        pytest.skip(why_not)
+    save_checkpoint(tmp_path, "qwen2", tie_word_embeddings=request.param)
+    return tmp_path
+
+
+def test_quantized_weights_are_kept_and_a_second_start_maps_them(
+    int8_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = logits(load_int8(int8_folder))
+    before = is_kept(int8_folder)
+
+    def pack(*_: object, **__: object) -> None:
+        pytest.fail("it was quantized again")
+
+    monkeypatch.setattr(Native, "pack", pack)
+    assert torch.equal(logits(load_int8(int8_folder)), first)
+    assert is_kept(int8_folder) == before
+
+
+def test_int8_is_near_the_numbers_it_was_made_of(int8_folder: Path) -> None:
+    plain, quantized = logits(load(int8_folder), torch.float32), logits(load_int8(int8_folder))
+    # logits have a standard deviation of about 2 here; a wrong scale moves them as far
+    assert 0 < (plain - quantized).abs().mean() < 0.15
+
+
+def test_kept_weights_of_other_weights_are_made_anew(int8_folder: Path) -> None:
+    first = logits(load_int8(int8_folder))
+    tensors = {name: tensor * 1.5 for name, tensor in tensors_of(int8_folder).items()}
+    save_file(tensors, int8_folder / "model.safetensors")
+    changed = logits(load_int8(int8_folder))
+    assert not torch.equal(changed, first)
+    (int8_folder / "int8.safetensors").unlink()
+    assert torch.equal(logits(load_int8(int8_folder)), changed)
+
+
+@pytest.mark.parametrize("keep", [0, 7, 2_000])
+def test_kept_weights_that_were_cut_are_made_anew(int8_folder: Path, keep: int) -> None:
+    first = logits(load_int8(int8_folder))
+    file = int8_folder / "int8.safetensors"
+    file.write_bytes(file.read_bytes()[:keep])
+    assert torch.equal(logits(load_int8(int8_folder)), first)
+    assert file.stat().st_size > 2_000
+
+
+def test_kept_weights_of_another_shape_are_made_anew(int8_folder: Path) -> None:
+    """They would be read beyond their end."""
+    first = logits(load_int8(int8_folder))
+    file = int8_folder / "int8.safetensors"
+    with safe_open(file, framework="pt") as kept:
+        metadata = kept.metadata()
+    shorter = {name: tensor[:1].clone() for name, tensor in load_file(file).items()}
+    save_file(shorter, file, metadata=metadata)
+    assert torch.equal(logits(load_int8(int8_folder)), first)
+
+
+def test_a_folder_that_cannot_be_written_is_loaded_all_the_same(
+    int8_folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def mkstemp(**_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.mkstemp", mkstemp)
+    load_int8(int8_folder)
+    assert "the next start quantizes again" in caplog.text
+    assert not (int8_folder / "int8.safetensors").exists()
