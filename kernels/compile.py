@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import logging
 import os
 import platform
 import shlex
@@ -26,6 +27,7 @@ from minimsg.errors import KernelUnavailable
 
 FLAGS: Final = ("-O3", "-march=native", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math")
 """Of arithmetic none but what keeps every operation as it is written (FMA apart)."""
+log = logging.getLogger(__name__)
 TIMEOUT_S: Final = 120.0  # a busy machine; a quiet one takes 3
 
 
@@ -82,6 +84,7 @@ def _compile(compiler: list[str], source: Path, flags: tuple[str, ...], target: 
             why = done.stderr.strip() or f"exit status {done.returncode}"
             raise KernelUnavailable(f"{compiler[0]} cannot compile it: {why[:300]}")
         made.replace(target)
+        log.info("compiled %s to %s", source.name, target)
 
 
 def torch_openmp() -> Path | None:

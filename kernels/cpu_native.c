@@ -629,21 +629,15 @@ static void join(float *largest, float *sum, float *total, float chunk_largest, 
     *largest = top;
 }
 
-/* Floats of scratch that a thread needs: keys, values and one row of a chunk. */
-static int64_t thread_floats(const Heads *heads) {
-    return 2 * CHUNK * heads->head_dim + heads->head_dim + CHUNK;
-}
-
 /* All rows of an item over its chunks, into `out` (T, num_heads, head_dim), or into `partials`. */
 static void attend(const Heads *heads, const Layout *layout, const Item *item, const float *query,
                    int64_t query_stride, const void *keys, const void *values, float *out,
-                   float *partials, float *scratch) {
+                   float *partials) {
     const int64_t size = heads->head_dim, group = heads->num_heads / heads->num_kv_heads;
     const int64_t rows = item->tokens * group, stride = size + 2;
     const int64_t end_row = layout->query_starts[item->sequence + 1];
     const int64_t position = layout->context_lens[item->sequence] - end_row + item->token;
-    float *chunk_keys = scratch, *chunk_values = scratch + CHUNK * size;
-    float *weighed = chunk_values + CHUNK * size, *scores = weighed + size;
+    float chunk_keys[CHUNK * size], chunk_values[CHUNK * size], weighed[size], scores[CHUNK];
     float largest[rows], sum[rows];
     for (int64_t row = 0; row < rows; row++) {
         largest[row] = -INFINITY;
@@ -709,24 +703,20 @@ static void merge(const Heads *heads, const Item *item, const float *partials, f
     }
 }
 
-/* Scratch of `attention`. */
-int64_t attention_bytes(const Heads *heads, const Layout *layout, int64_t threads) {
-    return (layout->num_rows * (heads->head_dim + 2) + threads * thread_floats(heads)) * 4;
+/* Scratch of `attention`: the partial results. */
+int64_t attention_bytes(const Heads *heads, const Layout *layout) {
+    return layout->num_rows * (heads->head_dim + 2) * 4;
 }
-
-int omp_get_thread_num(void);
 
 /* out (T, num_heads, head_dim): the new keys and values go into their slots, then each new
    token attends to its sequence up to itself. A token's heads are `stride` floats apart from the
    next one's; with norms or angles they are changed in place. */
 void attention(const Heads *heads, const Layout *layout, float *query, float *key, float *value,
                int64_t query_stride, int64_t key_stride, void *keys, void *values, float *out,
-               float *scratch, int64_t threads) {
+               float *partials, int64_t threads) {
     const int64_t tokens = layout->query_starts[layout->sequences];
-    float *partials = scratch + threads * thread_floats(heads);
 #pragma omp parallel num_threads(threads)
     {
-        float *own = scratch + omp_get_thread_num() * thread_floats(heads);
 #pragma omp for schedule(static)
         for (int64_t token = 0; token < tokens; token++)
             take_in(heads, layout, token, query + token * query_stride, key + token * key_stride,
@@ -734,7 +724,7 @@ void attention(const Heads *heads, const Layout *layout, float *query, float *ke
 #pragma omp for schedule(dynamic)
         for (int64_t item = 0; item < layout->num_items; item++)
             attend(heads, layout, layout->items + item, query, query_stride, keys, values, out,
-                   partials, own);
+                   partials);
 #pragma omp for schedule(dynamic)
         for (int64_t item = 0; item < layout->num_items; item++)
             if (layout->items[item].splits > 1)

@@ -86,7 +86,7 @@ def library(flags: tuple[str, ...] = FLAGS) -> ctypes.CDLL:
         c_void_p, c_int64,
     ]  # fmt: skip
     lib.plan.argtypes, lib.plan.restype = [POINTER(_Layout), c_int64, c_int64, c_void_p], c_int64
-    lib.attention_bytes.argtypes = [POINTER(_Heads), POINTER(_Layout), c_int64]
+    lib.attention_bytes.argtypes = [POINTER(_Heads), POINTER(_Layout)]
     lib.attention_bytes.restype = c_int64
     lib.attention.argtypes = [
         POINTER(_Heads), POINTER(_Layout), c_void_p, c_void_p, c_void_p, c_int64, c_int64,
@@ -178,12 +178,12 @@ class Backend:
         num_tokens, num_heads, head_dim = query.shape
         plan = self._plan(layout, pages.key.shape[1], num_heads, key.shape[1])
         output = query.new_empty(num_tokens, num_heads, head_dim)
-        threads, lib = torch.get_num_threads(), library(self._flags)
-        scratch = self._room(lib.attention_bytes(byref(heads), byref(plan.struct), threads))
+        lib = library(self._flags)
+        scratch = self._room(lib.attention_bytes(byref(heads), byref(plan.struct)))
         lib.attention(
             byref(heads), byref(plan.struct), query.data_ptr(), key.data_ptr(), value.data_ptr(),
             query.stride(0), key.stride(0), pages.key.data_ptr(), pages.value.data_ptr(),
-            output.data_ptr(), scratch, threads,
+            output.data_ptr(), scratch, torch.get_num_threads(),
         )  # fmt: skip
         return output
 

@@ -34,8 +34,9 @@ ODD = {"head_dim": 10, "intermediate_size": 45, "vocab_size": 101}
 MODELS: dict[str, tuple[str, Mapping[str, object], str]] = {
     "qwen3": ("qwen3", {}, "float32"),
     "qwen3 in bfloat16": ("qwen3", {}, "bfloat16"),
+    "qwen3 in int8": ("qwen3", {}, "int8"),
     "qwen2 with a window": ("qwen2", WINDOW, "float32"),
-    "llama with odd sizes": ("llama", ODD, "float32"),
+    "llama with odd sizes": ("llama", ODD, "float32"),  # the kernel `tiled`; above, the native one
 }
 
 
