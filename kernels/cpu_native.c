@@ -70,9 +70,15 @@ INLINE Floats larger(Floats a, Floats b) { return choose(b > a, b, a); } /* a if
 
 /* LANES bfloat16 numbers: the upper halves of float32. */
 INLINE Floats load_bfloat16(const uint16_t *from) {
+#if LANES == 8 && defined(__AVX2__) /* of the last line GCC 12 makes four instructions, or more */
+    return (Floats)((Words)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from)) << 16);
+#elif LANES == 16 && defined(__AVX512F__)
+    return (Floats)((Words)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from)) << 16);
+#else
     Halves halves;
     memcpy(&halves, from, sizeof halves);
     return (Floats)(__builtin_convertvector(halves, Words) << 16);
+#endif
 }
 
 INLINE uint16_t to_bfloat16(float value) { /* to the nearest, ties to even, as torch does */
@@ -457,15 +463,16 @@ typedef struct {
     int64_t sequences, table_width, page_size;
     const int64_t *query_starts, *context_lens, *page_tables, *slots;
     const struct Item *items;
-    int64_t num_items, num_rows; /* rows: of partial results, for each head */
+    int64_t num_items, num_partials; /* partial results: of a token, a chunk and a head each */
 } Layout;
 
-/* A block of new tokens over some chunks of its context. */
+/* A block of new tokens, some kv heads, and some chunks of what they see. */
 typedef struct Item {
     int64_t sequence, token, tokens; /* rows of T */
-    int64_t kv_head, chunk, chunks;
-    int64_t partial; /* where its rows of partial results begin; -1: it sees all chunks */
-    int64_t splits;  /* items that this block was split into, on the first of them */
+    int64_t kv_head, kv_heads;
+    int64_t chunk, chunks;
+    int64_t seen;    /* chunks of the whole block, */
+    int64_t partial; /* and where its partial results begin; -1: this item sees all chunks */
 } Item;
 
 typedef struct {
@@ -476,29 +483,41 @@ typedef struct {
     const float *cos, *sin;             /* (T, head_dim), see models/rope.py; or NULL */
 } Heads;
 
-/* Cut a step into items; returns how many, and writes them if there is a place for them.
-   A short block over several chunks is split, so that few long contexts use every core. */
-int64_t plan(Layout *layout, int64_t num_kv_heads, int64_t group, Item *items) {
-    int64_t count = 0, rows = 0;
-    for (int64_t sequence = 0; sequence < layout->sequences; sequence++) {
-        int64_t end = layout->query_starts[sequence + 1];
-        for (int64_t token = layout->query_starts[sequence]; token < end; token += BLOCK) {
-            int64_t tokens = end - token < BLOCK ? end - token : BLOCK;
-            int64_t seen = layout->context_lens[sequence] - end + token + tokens;
-            int64_t chunks = (seen + CHUNK - 1) / CHUNK;
-            int64_t splits = tokens < BLOCK && chunks > 1 ? chunks : 1;
-            for (int64_t kv_head = 0; kv_head < num_kv_heads; kv_head++)
-                for (int64_t split = 0; split < splits; split++, count++) {
+static int64_t block_tokens(const Layout *layout, int64_t sequence, int64_t token) {
+    int64_t left = layout->query_starts[sequence + 1] - token;
+    return left < BLOCK ? left : BLOCK;
+}
+
+static int64_t block_chunks(const Layout *layout, int64_t sequence, int64_t token) {
+    int64_t left = layout->query_starts[sequence + 1] - token; /* tokens from this one on */
+    int64_t seen = layout->context_lens[sequence] - left + block_tokens(layout, sequence, token);
+    return (seen + CHUNK - 1) / CHUNK;
+}
+
+/* Cut a step into items; returns how many, and writes them if there is a place for them. There
+   are to be several for each thread: long contexts are split, and heads if that is too little. */
+int64_t plan(Layout *layout, int64_t num_heads, int64_t num_kv_heads, int64_t threads,
+             Item *items) {
+    int64_t count = 0, partials = 0, total = 0;
+    for (int64_t s = 0; s < layout->sequences; s++)
+        for (int64_t t = layout->query_starts[s]; t < layout->query_starts[s + 1]; t += BLOCK)
+            total += block_chunks(layout, s, t);
+    const int64_t most = total / (4 * threads) > 1 ? total / (4 * threads) : 1;
+    const int64_t kv_heads = total < 4 * threads ? 1 : num_kv_heads;
+    for (int64_t s = 0; s < layout->sequences; s++)
+        for (int64_t t = layout->query_starts[s]; t < layout->query_starts[s + 1]; t += BLOCK) {
+            int64_t tokens = block_tokens(layout, s, t), seen = block_chunks(layout, s, t);
+            for (int64_t kv_head = 0; kv_head < num_kv_heads; kv_head += kv_heads)
+                for (int64_t chunk = 0; chunk < seen; chunk += most, count++) {
+                    int64_t chunks = seen - chunk < most ? seen - chunk : most;
                     if (items)
-                        items[count] = (Item){sequence, token, tokens, kv_head, split,
-                                              splits > 1 ? 1 : chunks, splits > 1 ? rows : -1,
-                                              split ? 0 : splits};
-                    if (splits > 1) rows += tokens * group;
+                        items[count] = (Item){s, t, tokens, kv_head, kv_heads, chunk, chunks, seen,
+                                              seen > most ? partials : -1};
                 }
+            if (seen > most) partials += seen * tokens * num_heads;
         }
-    }
     layout->num_items = count;
-    layout->num_rows = rows;
+    layout->num_partials = partials;
     return count;
 }
 
@@ -549,20 +568,42 @@ static void take_in(const Heads *heads, const Layout *layout, int64_t token, flo
     }
 }
 
-/* Keys or values of one head, slots [first, end) of a sequence, as float32 rows. */
-static void gather(const Heads *heads, const Layout *layout, const Item *item, const void *pages,
-                   int64_t first, int64_t end, float *to) {
-    const int64_t *table = layout->page_tables + item->sequence * layout->table_width;
-    int64_t size = heads->head_dim, page_size = layout->page_size;
-    for (int64_t key = first; key < end; key++, to += size) {
-        int64_t slot = table[key / page_size] * page_size + key % page_size;
-        int64_t at = (slot * heads->num_kv_heads + item->kv_head) * size;
-        if (!heads->is_bfloat16) {
-            memcpy(to, (const float *)pages + at, (size_t)size * 4);
-            continue;
+/* Where the page of position `key` has that position's numbers of `kv_head`, in elements. */
+INLINE int64_t place(const Heads *heads, const Layout *layout, int64_t sequence, int64_t key,
+                     int64_t kv_head) {
+    int64_t page = layout->page_tables[sequence * layout->table_width + key / layout->page_size];
+    int64_t slot = page * layout->page_size + key % layout->page_size;
+    return (slot * heads->num_kv_heads + kv_head) * heads->head_dim;
+}
+
+/* Ask for the memory of `rows` slots of a page, for one head. */
+INLINE void fetch(const Heads *heads, const void *pages, int64_t at, int64_t rows) {
+    const int64_t width = heads->is_bfloat16 ? 2 : 4, stride = heads->num_kv_heads * heads->head_dim;
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i < heads->head_dim * width; i += 64)
+            __builtin_prefetch((const char *)pages + (at + row * stride) * width + i);
+}
+
+/* Keys or values of one head at positions [first, end) of a sequence, as float32 rows. The page
+   behind each one is asked for meanwhile, if it begins before `limit`. */
+static void gather(const Heads *heads, const Layout *layout, int64_t sequence, int64_t kv_head,
+                   const void *pages, int64_t first, int64_t end, int64_t limit, float *to) {
+    const int64_t size = heads->head_dim, stride = heads->num_kv_heads * size;
+    int64_t at = place(heads, layout, sequence, first, kv_head);
+    fetch(heads, pages, at, layout->page_size - first % layout->page_size);
+    while (first < end) { /* a page at a time: division is slow */
+        int64_t next = (first / layout->page_size + 1) * layout->page_size;
+        int64_t later = next < limit ? place(heads, layout, sequence, next, kv_head) : at;
+        int64_t start = later;
+        for (; first < next && first < end; first++, at += stride, later += stride, to += size) {
+            fetch(heads, pages, later, 1);
+            if (!heads->is_bfloat16)
+                memcpy(to, (const float *)pages + at, (size_t)size * 4);
+            else
+                for (int64_t i = 0; i < size; i += LANES)
+                    store(to + i, load_bfloat16((const uint16_t *)pages + at + i));
         }
-        for (int64_t i = 0; i < size; i += LANES)
-            store(to + i, load_bfloat16((const uint16_t *)pages + at + i));
+        at = start;
     }
 }
 
@@ -617,117 +658,140 @@ static void weigh(const float *weights, const float *values, int64_t count, int6
     }
 }
 
-/* The running result of one row, and that of one more chunk (arXiv 1805.02867). */
-static void join(float *largest, float *sum, float *total, float chunk_largest, float chunk_sum,
-                 const float *chunk, int64_t size) {
-    if (chunk_sum == 0) return; /* it sees nothing there */
-    float top = *largest > chunk_largest ? *largest : chunk_largest;
-    float old = expf(*largest - top), new = expf(chunk_largest - top);
-    for (int64_t i = 0; i < size; i += LANES)
-        store(total + i, load(total + i) * old + load(chunk + i) * new);
-    *sum = *sum * old + chunk_sum * new;
-    *largest = top;
+/* Where a running or partial result lies: its numbers, its sum and its largest score. */
+typedef struct {
+    float *total, *sum, *largest;
+} Result;
+
+INLINE Result partial_result(const Heads *heads, const Item *item, int64_t chunk, int64_t token,
+                             int64_t head, float *partials) {
+    int64_t number = item->partial + (chunk * item->tokens + token) * heads->num_heads + head;
+    float *at = partials + number * (heads->head_dim + 2);
+    return (Result){at, at + heads->head_dim, at + heads->head_dim + 1};
 }
 
-/* All rows of an item over its chunks, into `out` (T, num_heads, head_dim), or into `partials`. */
+INLINE float *output(const Heads *heads, const Item *item, int64_t token, int64_t head,
+                     float *out) {
+    return out + ((item->token + token) * heads->num_heads + head) * heads->head_dim;
+}
+
+static void empty(Result result, int64_t size) {
+    memset(result.total, 0, (size_t)size * 4);
+    *result.sum = 0;
+    *result.largest = -INFINITY;
+}
+
+/* Add a chunk to a result (arXiv 1805.02867); one in which a row sees nothing has the sum 0. */
+static void join(Result result, const float *chunk, float chunk_sum, float chunk_largest,
+                 int64_t size) {
+    if (chunk_sum == 0) return;
+    float top = *result.largest > chunk_largest ? *result.largest : chunk_largest;
+    float old = expf(*result.largest - top), new = expf(chunk_largest - top);
+    for (int64_t i = 0; i < size; i += LANES)
+        store(result.total + i, load(result.total + i) * old + load(chunk + i) * new);
+    *result.sum = *result.sum * old + chunk_sum * new;
+    *result.largest = top;
+}
+
+/* All rows of an item over its chunks, into `out` (T, num_heads, head_dim), or each chunk into
+   `partials`. What the next chunk needs is fetched while this one is computed. */
 static void attend(const Heads *heads, const Layout *layout, const Item *item, const float *query,
                    int64_t query_stride, const void *keys, const void *values, float *out,
                    float *partials) {
     const int64_t size = heads->head_dim, group = heads->num_heads / heads->num_kv_heads;
-    const int64_t rows = item->tokens * group, stride = size + 2;
+    const int64_t rows = item->tokens * group, last = item->chunk + item->chunks - 1;
     const int64_t end_row = layout->query_starts[item->sequence + 1];
     const int64_t position = layout->context_lens[item->sequence] - end_row + item->token;
-    float chunk_keys[CHUNK * size], chunk_values[CHUNK * size], weighed[size], scores[CHUNK];
-    float largest[rows], sum[rows];
-    for (int64_t row = 0; row < rows; row++) {
-        largest[row] = -INFINITY;
-        sum[row] = 0;
-        float *to = item->partial < 0
-            ? out + ((item->token + row / group) * heads->num_heads + item->kv_head * group +
-                     row % group) * size
-            : partials + (item->partial + row) * stride;
-        memset(to, 0, (size_t)size * 4);
-    }
-    for (int64_t chunk = item->chunk; chunk < item->chunk + item->chunks; chunk++) {
-        int64_t start = chunk * CHUNK, seen = position + item->tokens - start;
-        int64_t keep = heads->window ? position - heads->window + 1 - start : 0;
-        if (keep >= CHUNK) continue; /* before the window of every row */
-        if (seen > CHUNK) seen = CHUNK;
-        gather(heads, layout, item, keys, start, start + seen, chunk_keys);
-        gather(heads, layout, item, values, start, start + seen, chunk_values);
-        int64_t padded = (seen + LANES - 1) / LANES * LANES;
-        memset(chunk_keys + seen * size, 0, (size_t)((padded - seen) * size) * 4);
+    float gathered[CHUNK * size], weighed[size]; /* keys, then values: both would leave the cache */
+    float weights[rows][CHUNK], chunk_sums[rows], chunk_largest[rows];
+    float sums[rows * item->kv_heads], largest[rows * item->kv_heads];
+    for (int64_t kv = 0; item->partial < 0 && kv < item->kv_heads; kv++)
         for (int64_t row = 0; row < rows; row++) {
-            int64_t token = row / group, head = item->kv_head * group + row % group;
-            int64_t end = position + token + 1 - start;
-            int64_t first = heads->window ? end - heads->window : 0;
-            if (end <= 0 || first >= seen) continue;
-            if (end > seen) end = seen;
-            float top;
-            score(query + (item->token + token) * query_stride + head * size, chunk_keys, padded,
-                  size, heads->scale, scores);
-            float total = soften(scores, padded, first, end, &top);
-            weigh(scores, chunk_values, seen, size, weighed);
-            float *to = item->partial < 0
-                ? out + ((item->token + token) * heads->num_heads + head) * size
-                : partials + (item->partial + row) * stride;
-            join(&largest[row], &sum[row], to, top, total, weighed, size);
+            int64_t head = (item->kv_head + kv) * group + row % group, state = kv * rows + row;
+            float *to = output(heads, item, row / group, head, out);
+            empty((Result){to, &sums[state], &largest[state]}, size);
+        }
+    for (int64_t chunk = item->chunk; chunk <= last; chunk++) {
+        int64_t start = chunk * CHUNK, seen = position + item->tokens - start;
+        int64_t limit = chunk < last ? start + seen : start + (seen < CHUNK ? seen : CHUNK);
+        if (seen > CHUNK) seen = CHUNK;
+        int64_t padded = (seen + LANES - 1) / LANES * LANES;
+        for (int64_t kv = 0; kv < item->kv_heads; kv++) {
+            int64_t kv_head = item->kv_head + kv;
+            gather(heads, layout, item->sequence, kv_head, keys, start, start + seen, limit,
+                   gathered);
+            memset(gathered + seen * size, 0, (size_t)((padded - seen) * size) * 4);
+            for (int64_t row = 0; row < rows; row++) {
+                int64_t token = row / group, head = kv_head * group + row % group;
+                int64_t end = position + token + 1 - start;
+                int64_t first = heads->window && end > heads->window ? end - heads->window : 0;
+                chunk_sums[row] = 0;
+                if (end <= 0 || first >= seen) continue;
+                score(query + (item->token + token) * query_stride + head * size, gathered, padded,
+                      size, heads->scale, weights[row]);
+                chunk_sums[row] = soften(weights[row], padded, first, end < seen ? end : seen,
+                                         &chunk_largest[row]);
+            }
+            gather(heads, layout, item->sequence, kv_head, values, start, start + seen, limit,
+                   gathered);
+            for (int64_t row = 0; row < rows; row++) {
+                int64_t token = row / group, head = kv_head * group + row % group;
+                Result result = {output(heads, item, token, head, out), &sums[kv * rows + row],
+                                 &largest[kv * rows + row]};
+                if (item->partial >= 0) {
+                    result = partial_result(heads, item, chunk, token, head, partials);
+                    empty(result, size);
+                }
+                if (chunk_sums[row] == 0) continue; /* it sees nothing there */
+                weigh(weights[row], gathered, seen, size, weighed);
+                join(result, weighed, chunk_sums[row], chunk_largest[row], size);
+            }
         }
     }
-    for (int64_t row = 0; row < rows; row++) {
-        if (item->partial < 0) {
-            int64_t head = item->kv_head * group + row % group;
-            float *to = out + ((item->token + row / group) * heads->num_heads + head) * size;
-            for (int64_t i = 0; i < size; i++) to[i] /= sum[row];
-        } else {
-            partials[(item->partial + row) * stride + size] = largest[row];
-            partials[(item->partial + row) * stride + size + 1] = sum[row];
+    for (int64_t kv = 0; item->partial < 0 && kv < item->kv_heads; kv++)
+        for (int64_t row = 0; row < rows; row++) {
+            int64_t head = (item->kv_head + kv) * group + row % group;
+            float *to = output(heads, item, row / group, head, out);
+            for (int64_t i = 0; i < size; i++) to[i] /= sums[kv * rows + row];
         }
-    }
 }
 
-/* Join the partial results of a block that was split; `item` is the first of its items. */
-static void merge(const Heads *heads, const Item *item, const float *partials, float *out) {
+/* Join the chunks of a block that was split, for the heads of `item`, its first. */
+static void merge(const Heads *heads, const Item *item, float *partials, float *out) {
     const int64_t size = heads->head_dim, group = heads->num_heads / heads->num_kv_heads;
-    const int64_t rows = item->tokens * group, stride = size + 2;
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t head = item->kv_head * group + row % group;
-        float *to = out + ((item->token + row / group) * heads->num_heads + head) * size;
-        float largest = -INFINITY, sum = 0;
-        memset(to, 0, (size_t)size * 4);
-        for (int64_t split = 0; split < item->splits; split++) {
-            const float *from = partials + (item->partial + split * rows + row) * stride;
-            join(&largest, &sum, to, from[size], from[size + 1], from, size);
+    const int64_t first = item->kv_head * group, end = first + item->kv_heads * group;
+    for (int64_t token = 0; token < item->tokens; token++)
+        for (int64_t head = first; head < end; head++) {
+            float sum, largest;
+            Result result = {output(heads, item, token, head, out), &sum, &largest};
+            empty(result, size);
+            for (int64_t chunk = 0; chunk < item->seen; chunk++) {
+                Result part = partial_result(heads, item, chunk, token, head, partials);
+                join(result, part.total, *part.sum, *part.largest, size);
+            }
+            for (int64_t i = 0; i < size; i++) result.total[i] /= sum;
         }
-        for (int64_t i = 0; i < size; i++) to[i] /= sum;
-    }
-}
-
-/* Scratch of `attention`: the partial results. */
-int64_t attention_bytes(const Heads *heads, const Layout *layout) {
-    return layout->num_rows * (heads->head_dim + 2) * 4;
 }
 
 /* out (T, num_heads, head_dim): the new keys and values go into their slots, then each new
    token attends to its sequence up to itself. A token's heads are `stride` floats apart from the
    next one's; with norms or angles they are changed in place. */
 void attention(const Heads *heads, const Layout *layout, float *query, float *key, float *value,
-               int64_t query_stride, int64_t key_stride, void *keys, void *values, float *out,
-               float *partials, int64_t threads) {
+               int64_t stride, void *keys, void *values, float *out, float *partials,
+               int64_t threads) {
     const int64_t tokens = layout->query_starts[layout->sequences];
 #pragma omp parallel num_threads(threads)
     {
 #pragma omp for schedule(static)
         for (int64_t token = 0; token < tokens; token++)
-            take_in(heads, layout, token, query + token * query_stride, key + token * key_stride,
-                    value + token * key_stride, keys, values);
+            take_in(heads, layout, token, query + token * stride, key + token * stride,
+                    value + token * stride, keys, values);
 #pragma omp for schedule(dynamic)
         for (int64_t item = 0; item < layout->num_items; item++)
-            attend(heads, layout, layout->items + item, query, query_stride, keys, values, out,
-                   partials);
+            attend(heads, layout, layout->items + item, query, stride, keys, values, out, partials);
 #pragma omp for schedule(dynamic)
         for (int64_t item = 0; item < layout->num_items; item++)
-            if (layout->items[item].splits > 1)
+            if (layout->items[item].partial >= 0 && layout->items[item].chunk == 0)
                 merge(heads, layout->items + item, partials, out);
     }
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from ctypes import POINTER, Structure, byref, c_float, c_int64, c_void_p
+from ctypes import POINTER, Structure, addressof, byref, c_float, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -42,7 +42,7 @@ class _Layout(Structure):
     _fields_ = (
         ("sequences", c_int64), ("table_width", c_int64), ("page_size", c_int64),
         ("query_starts", c_void_p), ("context_lens", c_void_p), ("page_tables", c_void_p),
-        ("slots", c_void_p), ("items", c_void_p), ("num_items", c_int64), ("num_rows", c_int64),
+        ("slots", c_void_p), ("items", c_void_p), ("num_items", c_int64), ("num_partials", c_int64),
     )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ class _Heads(Structure):
     )  # fmt: skip
 
 
-ITEM_FIELDS: Final = 8  # int64 each
+ITEM_FIELDS: Final = 9  # int64 each
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class Matrix:
     """A weight in the C code's order, and the tensors that keep its memory."""
 
     struct: _Matrix
+    address: int  # of it
     width: int  # inputs, before padding
     outputs: int  # of `linear`
     row_bytes: int  # scratch for each row of x
@@ -73,6 +74,7 @@ class Plan:
     """A step's layout as the C code reads it, and the tensors that keep its memory."""
 
     struct: _Layout
+    num_partials: int
     tensors: tuple[Tensor, ...]
 
 
@@ -82,15 +84,14 @@ def library(flags: tuple[str, ...] = FLAGS) -> ctypes.CDLL:
     lib = load_library(SOURCE, flags)
     lib.linear_bytes.argtypes, lib.linear_bytes.restype = [POINTER(_Matrix)], c_int64
     lib.linear.argtypes = [
-        POINTER(_Matrix), c_void_p, c_int64, c_int64, c_void_p, c_float, c_int64, c_void_p,
-        c_void_p, c_int64,
+        c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_float, c_int64, c_void_p, c_void_p,
+        c_int64,
     ]  # fmt: skip
-    lib.plan.argtypes, lib.plan.restype = [POINTER(_Layout), c_int64, c_int64, c_void_p], c_int64
-    lib.attention_bytes.argtypes = [POINTER(_Heads), POINTER(_Layout)]
-    lib.attention_bytes.restype = c_int64
+    lib.plan.argtypes = [POINTER(_Layout), c_int64, c_int64, c_int64, c_void_p]
+    lib.plan.restype = c_int64
     lib.attention.argtypes = [
-        POINTER(_Heads), POINTER(_Layout), c_void_p, c_void_p, c_void_p, c_int64, c_int64,
-        c_void_p, c_void_p, c_void_p, c_void_p, c_int64,
+        POINTER(_Heads), POINTER(_Layout), c_void_p, c_void_p, c_void_p, c_int64, c_void_p,
+        c_void_p, c_void_p, c_void_p, c_int64,
     ]  # fmt: skip
     lib.linear.restype = lib.attention.restype = None
     return lib
@@ -107,6 +108,7 @@ class Backend:
         """`flags` of the compiler: the tests take the paths of other machines with them."""
         self._flags = flags
         self._scratch = torch.empty(0, dtype=torch.uint8)
+        self._scratch_bytes = self._scratch_address = 0
         self._layout: Layout | None = None
         self._plans: dict[tuple[int, int, int], Plan] = {}  # of `_layout`
 
@@ -138,9 +140,9 @@ class Backend:
         scale: float,
         window: int | None = None,
     ) -> Tensor:
-        q, k, v = (each.float().contiguous() for each in (query, key, value))
-        heads = _heads(query.shape[1], pages, scale, window)
-        return self._attend(heads, q, k, v, pages, layout).to(query.dtype)
+        heads = torch.cat((query, key, value), dim=1).float()
+        call = _call(pages, query.shape[1], scale, window)
+        return self._attend(call, heads, pages, layout).to(query.dtype)
 
     def attend_heads(
         self,
@@ -154,36 +156,26 @@ class Backend:
         scale: float,
         window: int | None,
     ) -> Tensor:
-        num_kv_heads = pages.key.shape[2]
-        call = _heads(num_heads, pages, scale, window)
+        call = _call(pages, num_heads, scale, window)
         call.cos, call.sin = rotation.cos.data_ptr(), rotation.sin.data_ptr()
         if head_norm is not None:
             call.query_norm = head_norm.query_weight.data_ptr()
             call.key_norm = head_norm.key_weight.data_ptr()
             call.epsilon = head_norm.epsilon
-        query, key = heads[:, :num_heads], heads[:, num_heads : num_heads + num_kv_heads]
-        value = heads[:, num_heads + num_kv_heads :]
-        return self._attend(call, query, key, value, pages, layout)
+        return self._attend(call, heads, pages, layout)
 
-    def _attend(
-        self,
-        heads: _Heads,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        pages: Pages,
-        layout: Layout,
-    ) -> Tensor:
-        """Float32 heads `(T, H, D)`, of which the last two axes are contiguous."""
-        num_tokens, num_heads, head_dim = query.shape
-        plan = self._plan(layout, pages.key.shape[1], num_heads, key.shape[1])
-        output = query.new_empty(num_tokens, num_heads, head_dim)
-        lib = library(self._flags)
-        scratch = self._room(lib.attention_bytes(byref(heads), byref(plan.struct)))
-        lib.attention(
-            byref(heads), byref(plan.struct), query.data_ptr(), key.data_ptr(), value.data_ptr(),
-            query.stride(0), key.stride(0), pages.key.data_ptr(), pages.value.data_ptr(),
-            output.data_ptr(), scratch, torch.get_num_threads(),
+    def _attend(self, call: _Heads, heads: Tensor, pages: Pages, layout: Layout) -> Tensor:
+        """Heads `(T, Hq + 2 Hkv, D)` float32, contiguous. Lean: a step does this for each layer."""
+        num_tokens, num_heads, head_dim = heads.shape[0], call.num_heads, call.head_dim
+        plan = self._plan(layout, pages.key.shape[1], num_heads, call.num_kv_heads)
+        output = torch.empty(num_tokens, num_heads, head_dim)
+        query = heads.data_ptr()
+        key = query + 4 * num_heads * head_dim
+        value = key + 4 * call.num_kv_heads * head_dim
+        library(self._flags).attention(
+            byref(call), byref(plan.struct), query, key, value, heads.shape[1] * head_dim,
+            pages.key.data_ptr(), pages.value.data_ptr(), output.data_ptr(),
+            self._room(4 * plan.num_partials * (head_dim + 2)), torch.get_num_threads(),
         )  # fmt: skip
         return output
 
@@ -219,14 +211,15 @@ class Backend:
             is_gated=is_gated,
         )
         row_bytes = library(self._flags).linear_bytes(byref(struct))
-        return Matrix(struct, width, outputs, row_bytes, (packed, bias))
+        address = addressof(struct)
+        return Matrix(struct, address, width, outputs, row_bytes, (packed, bias))
 
     def linear(self, x: Tensor, matrix: Matrix, norm: Norm | None, add_to: Tensor | None) -> Tensor:
-        num_rows = len(x)
-        output = x.new_empty(num_rows, matrix.outputs) if add_to is None else add_to
+        num_rows = x.shape[0]
+        output = torch.empty(num_rows, matrix.outputs) if add_to is None else add_to
+        weight, epsilon = (None, 0.0) if norm is None else (norm.weight.data_ptr(), norm.epsilon)
         library(self._flags).linear(
-            byref(matrix.struct), x.data_ptr(), matrix.width, num_rows,
-            None if norm is None else norm.weight.data_ptr(), 0.0 if norm is None else norm.epsilon,
+            matrix.address, x.data_ptr(), matrix.width, num_rows, weight, epsilon,
             add_to is not None, output.data_ptr(), self._room(num_rows * matrix.row_bytes),
             torch.get_num_threads(),
         )  # fmt: skip
@@ -234,9 +227,10 @@ class Backend:
 
     def _room(self, num_bytes: int) -> int:
         """The address of scratch, overwritten by the next call."""
-        if len(self._scratch) < num_bytes:
+        if self._scratch_bytes < num_bytes:
             self._scratch = torch.empty(num_bytes, dtype=torch.uint8)
-        return self._scratch.data_ptr()
+            self._scratch_bytes, self._scratch_address = num_bytes, self._scratch.data_ptr()
+        return self._scratch_address
 
 
 def pack(weight: Tensor, dtype: torch.dtype, *, is_gated: bool) -> Tensor:
@@ -271,7 +265,7 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     return numbers.to(torch.int8).view(weight.shape), scales
 
 
-def _heads(num_heads: int, pages: Pages, scale: float, window: int | None) -> _Heads:
+def _call(pages: Pages, num_heads: int, scale: float, window: int | None) -> _Heads:
     _, _, num_kv_heads, head_dim = pages.key.shape
     is_bfloat16 = pages.key.dtype is torch.bfloat16
     return _Heads(num_heads, num_kv_heads, head_dim, window or 0, is_bfloat16, scale)
@@ -281,16 +275,16 @@ def _plan(
     plan: Callable[..., int], layout: Layout, page_size: int, num_kv_heads: int, num_heads: int
 ) -> Plan:
     starts, contexts = torch.tensor(layout.query_starts), torch.tensor(layout.context_lens)
-    tables, slots, group = layout.page_tables.contiguous(), layout.slots, num_heads // num_kv_heads
+    tables, slots, threads = layout.page_tables.contiguous(), layout.slots, torch.get_num_threads()
     struct = _Layout(
         len(contexts), tables.shape[1], page_size, starts.data_ptr(), contexts.data_ptr(),
         tables.data_ptr(), slots.data_ptr(),
     )  # fmt: skip
-    count = plan(byref(struct), num_kv_heads, group, None)
+    count = plan(byref(struct), num_heads, num_kv_heads, threads, None)
     items = torch.empty(count, ITEM_FIELDS, dtype=torch.int64)
-    plan(byref(struct), num_kv_heads, group, items.data_ptr())
+    plan(byref(struct), num_heads, num_kv_heads, threads, items.data_ptr())
     struct.items = items.data_ptr()
-    return Plan(struct, (starts, contexts, tables, slots, items))
+    return Plan(struct, struct.num_partials, (starts, contexts, tables, slots, items))
 
 
 def _padded(size: int, multiple: int) -> int:
