@@ -83,6 +83,13 @@ class EngineConfig:
         "Share of the KV cache, 0 to 1, that cache_control may keep from being given away.",
         maximum=1,
     )
+    speculate: int = option(
+        0,
+        "Ids to draft for a step at most, while one or two sequences run: what follows an "
+        "earlier passage like the last few ids. Replies stay the same; those that repeat what "
+        "was read come faster.",
+        maximum=64,
+    )
     page_size: int = 16  # slots a page; fixed, no flag: kernels are written for it
 
 

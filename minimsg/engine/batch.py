@@ -11,22 +11,29 @@ from minimsg.engine.types import Batch, Sequence
 def build_batch(spans: list[tuple[Sequence, int]], page_size: int) -> Batch:
     """Flatten (sequence, number of its next ids) pairs into one batch.
 
-    A sequence samples in the step that computes the last of its known ids.
+    A sequence samples in the step that computes the last of its known ids: after that, and
+    after each of its drafts.
     """
     batch = Batch([], [], [], [], [0], [], [], [], [])
     for sequence, count in spans:
-        start, end = sequence.num_computed, sequence.num_computed + count
-        batch.request_ids.append(sequence.request.id)
-        batch.input_ids.extend(sequence.ids[start:end])
+        start, request_id = sequence.num_computed, sequence.request.id
+        ids = sequence.ids[start : start + count]
+        num_samples = 0
+        if start + count == len(sequence.ids):
+            ids += sequence.drafts
+            num_samples = 1 + len(sequence.drafts)
+        end = start + len(ids)
+        batch.request_ids.append(request_id)
+        batch.input_ids.extend(ids)
         batch.positions.extend(range(start, end))
         batch.slots.extend(
             sequence.page_table[position // page_size] * page_size + position % page_size
             for position in range(start, end)
         )
-        batch.query_starts.append(len(batch.input_ids))
+        num_rows = len(batch.input_ids)
+        batch.query_starts.append(num_rows)
         batch.context_lens.append(end)
         batch.page_tables.append(sequence.page_table[: -(-end // page_size)])
-        if end == len(sequence.ids):
-            batch.sample_rows.append(len(batch.input_ids) - 1)
-            batch.sample_ids.append(sequence.request.id)
+        batch.sample_rows.extend(range(num_rows - num_samples, num_rows))
+        batch.sample_ids.extend([request_id] * num_samples)
     return batch

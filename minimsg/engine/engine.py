@@ -28,6 +28,7 @@ from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.runner import Runner
 from minimsg.engine.sampler import Sampler
 from minimsg.engine.scheduler import Scheduler
+from minimsg.engine.speculation import DraftCounts, Speculation
 from minimsg.engine.tiles import TiledRunner
 from minimsg.engine.types import (
     Batch,
@@ -41,7 +42,7 @@ from minimsg.engine.types import (
     Step,
     Token,
 )
-from minimsg.errors import GenerationFailed, InvalidRequest
+from minimsg.errors import ConfigError, GenerationFailed, InvalidRequest
 from minimsg.models.contract import Model
 
 logger = logging.getLogger("minimsg")
@@ -66,6 +67,8 @@ class Engine:
         `dtype` is that of the cache. Raises `ConfigError`.
         """
         config, device = config or EngineConfig(), torch.device(device)
+        if config.deterministic and config.speculate:
+            raise ConfigError("deterministic mode computes one token after the other: no speculate")
         specs = model.cache_specs
         plan = plan_cache(config, specs, model_context=max_context, dtype=dtype, device=device)
         is_tiled = config.deterministic and config.kernel != "cpu_native"  # whose rows are equal
@@ -80,6 +83,7 @@ class Engine:
         self.num_pages, self.max_context = plan.num_pages, plan.max_context
         self.config = config
         self.runner = (TiledRunner if is_tiled else Runner)(model, cache, device)
+        self.draft_counts = DraftCounts()
         self.sampler = Sampler(one_by_one=config.deterministic)
         self.batch: Batch | None = None  # the latest, for those who look on
         self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread
@@ -92,8 +96,10 @@ class Engine:
         index = PrefixIndex(pool, config.page_size)
         entries = Entries(index, int(self.num_pages * config.pin_budget))
         cache = PromptCache(pool, index, entries, is_on=not config.no_prefix_cache)
+        speculation = Speculation(cache, config.speculate, self.max_context, self.draft_counts)
         scheduler = Scheduler(
             cache,
+            speculation,
             max_context=self.max_context,
             max_step_tokens=config.max_step_tokens,
             max_sequences=config.max_sequences,

@@ -92,6 +92,26 @@ class PromptCache:
         sequence.page_table += pages
         return True
 
+    def spare(self, sequence: Sequence, num_slots: int) -> int:
+        """Grow a page table towards `num_slots` slots with pages that nobody uses or has pinned.
+
+        How many of the slots there are then.
+        """
+        while num_slots > (num_there := len(sequence.page_table) * self.page_size):
+            pages = self.pool.allocate(1)
+            if pages is not None:
+                sequence.page_table += pages
+            elif not self._evict():
+                return num_there
+        return num_slots
+
+    def trim(self, sequence: Sequence, num_slots: int) -> None:
+        """Take back a sequence's pages after its first `num_slots` slots, if it has any."""
+        num_pages = -(-num_slots // self.page_size)
+        assert num_pages >= sequence.num_published, "what is published belongs to what is computed"
+        self.pool.free(sequence.page_table[num_pages:])
+        del sequence.page_table[num_pages:]
+
     def publish(self, sequence: Sequence) -> None:
         """Let others use the pages that a sequence has filled, or use theirs if they came first."""
         chain = self._chains[sequence]

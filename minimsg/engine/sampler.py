@@ -3,7 +3,8 @@
 Each row is chosen by its own request's parameters and by nothing else. Temperature 0
 is the exact argmax, the lowest id on ties. A row that cannot be sampled (NaN logits,
 a hook that raises) yields a `Finish` with the cause in place of a token, and its
-neighbours do not notice. The random part is in `draw.py`.
+neighbours do not notice. The random part is in `draw.py`; which of several rows of a
+sequence stand, in `rows.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from minimsg.engine import hooks
 from minimsg.engine.draw import NUM_CANDIDATES, draw, rank, uniform
+from minimsg.engine.rows import Row, rows_of, standing
 from minimsg.engine.types import (
     BitMask,
     Finish,
@@ -40,85 +43,105 @@ class Sampler:
 
     @torch.inference_mode()
     def sample(self, logits: Tensor, sequences: list[Sequence]) -> list[list[Sampled]]:
-        """For each row of logits `(S, V)` float32: the new token of its sequence, or a `Finish`."""
-        if not sequences:
-            return []
-        if self._one_by_one and len(sequences) > 1:
-            rows = zip(logits[:, None], sequences, strict=True)
+        """The new tokens of each sequence, or a `Finish`.
+
+        Logits `(S, V)` float32: a sequence owns a row, and one more for each of its drafts.
+        """
+        if self._one_by_one or any(each.drafts and each.request.hook for each in sequences):
+            sizes = [1 + len(each.drafts) for each in sequences]
+            parts = zip(logits.split(sizes), sequences, strict=True)
+            return [self._in_turn(part, sequence) for part, sequence in parts]
+        rows = rows_of(sequences)
+        return standing(self._sample(logits, rows), sequences) if rows else []
+
+    def _in_turn(self, logits: Tensor, sequence: Sequence) -> list[Sampled]:
+        """The tokens of one sequence, row by row: its hook must take in each before the next."""
+        stood: list[Sampled] = []
+        for row, scores in zip(rows_of([sequence]), logits[:, None], strict=True):
             # a copy is aligned as every fresh tensor is; a view of a row may be not
-            return [self.sample(row.clone(), [sequence])[0] for row, sequence in rows]
+            (output,) = self._sample(scores.clone(), [row])
+            if stood and isinstance(output, Finish):
+                break  # the next step comes to that
+            stood.append(output)
+            if isinstance(output, Finish) or [output.id] != row.next_draft:
+                break
+            if error := hooks.advance_ahead(sequence, output.id):
+                stood.append(Finish(sequence.request.id, FinishReason.ERROR, error))
+                break
+        return stood
+
+    def _sample(self, logits: Tensor, rows: list[Row]) -> list[Sampled]:
+        """What comes of each row of logits `(S, V)`, whatever comes of those before it."""
         normalizers = torch.logsumexp(logits, dim=-1)
         failures = self._non_finite(normalizers)
         if failures:  # keeps the arithmetic of the sound rows quiet and equal
             logits = logits.index_fill(0, torch.tensor(list(failures), device=logits.device), 0.0)
-        scores = self._adjust(logits, sequences, failures)
-        tokens = self._describe(logits, normalizers, self._choose(scores, sequences), sequences)
-        for row, error in failures.items():
-            request_id, is_broken = sequences[row].request.id, error == NOT_FINITE
-            tokens[row] = [Finish(request_id, FinishReason.ERROR, error, is_broken)]
-        return tokens
+        scores = self._adjust(logits, rows, failures)
+        sampled = self._describe(logits, normalizers, self._choose(scores, rows), rows)
+        for index, error in failures.items():
+            request_id, is_broken = rows[index].request.id, error == NOT_FINITE
+            sampled[index] = Finish(request_id, FinishReason.ERROR, error, is_broken)
+        return sampled
 
     def _non_finite(self, normalizers: Tensor) -> dict[int, str]:
         """Rows `(S,)` whose sum shows a NaN, a +inf, or no possible id at all."""
         sound = torch.isfinite(normalizers).tolist()
         return {row: NOT_FINITE for row, is_sound in enumerate(sound) if not is_sound}
 
-    def _adjust(
-        self, logits: Tensor, sequences: list[Sequence], failures: dict[int, str]
-    ) -> Tensor:
+    def _adjust(self, logits: Tensor, rows: list[Row], failures: dict[int, str]) -> Tensor:
         """Logits after penalties and constraints, `(S, V)`; a row that fails joins `failures`."""
-        if not any(is_adjusted(sequence) for sequence in sequences):
+        if not any(is_adjusted(row) for row in rows):
             return logits
         scores = logits.clone()
-        for row, sequence in enumerate(sequences):
-            penalty, hook = sequence.request.sampling.repetition_penalty, sequence.request.hook
+        for index, row in enumerate(rows):
+            penalty, hook = row.request.sampling.repetition_penalty, row.request.hook
             if penalty != 1.0:
-                penalize(scores[row], sequence.ids, penalty)
-            if hook is None or row in failures:
+                penalize(scores[index], row.ids, penalty)
+            if hook is None or index in failures:
                 continue
             try:
-                constrain(scores[row], hook)
+                hooks.take_back(row.sequence, row.num_drafts)
+                constrain(scores[index], hook)
             except Exception as error:  # a grammar's failure ends its own request
-                failures[row] = f"{type(error).__name__}: {error}"
+                failures[index] = f"{type(error).__name__}: {error}"
         return scores
 
-    def _choose(self, scores: Tensor, sequences: list[Sequence]) -> list[int]:
+    def _choose(self, scores: Tensor, rows: list[Row]) -> list[int]:
         """(S,) ids: the argmax, or drawn where the temperature is not 0."""
         ids: list[int] = scores.argmax(dim=-1).tolist()
-        rows = [row for row, s in enumerate(sequences) if s.request.sampling.temperature > 0]
-        if rows:
-            params = [sequences[row].request.sampling for row in rows]
-            numbers = [number_of(sequences[row]) for row in rows]
-            drawable = scores if len(rows) == len(ids) else scores[rows]
-            for row, id in zip(rows, draw(drawable, params, numbers), strict=True):
-                ids[row] = id
+        drawn = [index for index, row in enumerate(rows) if row.request.sampling.temperature > 0]
+        if drawn:
+            params = [rows[index].request.sampling for index in drawn]
+            numbers = [number_of(rows[index]) for index in drawn]
+            drawable = scores if len(drawn) == len(ids) else scores[drawn]
+            for index, id in zip(drawn, draw(drawable, params, numbers), strict=True):
+                ids[index] = id
         return ids
 
     def _describe(
-        self, logits: Tensor, normalizers: Tensor, ids: list[int], sequences: list[Sequence]
-    ) -> list[list[Sampled]]:
+        self, logits: Tensor, normalizers: Tensor, ids: list[int], rows: list[Row]
+    ) -> list[Sampled]:
         """Tokens with the model's own log probabilities, and the likeliest where asked for."""
         chosen = torch.tensor(ids, device=logits.device)[:, None]
         logprobs = (logits.gather(-1, chosen)[:, 0] - normalizers).tolist()
-        tokens: list[list[Sampled]] = []
-        for row, (sequence, id) in enumerate(zip(sequences, ids, strict=True)):
-            n = sequence.request.sampling.top_logprobs
-            top = likeliest(logits[row] - normalizers[row], n) if n else ()
-            tokens.append([Token(sequence.request.id, id, logprobs[row], top)])
+        tokens: list[Sampled] = []
+        for index, (row, id) in enumerate(zip(rows, ids, strict=True)):
+            n = row.request.sampling.top_logprobs
+            top = likeliest(logits[index] - normalizers[index], n) if n else ()
+            tokens.append(Token(row.request.id, id, logprobs[index], top))
         return tokens
 
 
-def number_of(sequence: Sequence) -> float:
-    """The random number of a sequence's next id; the engine gave each request a seed."""
-    seed = sequence.request.sampling.seed
+def number_of(row: Row) -> float:
+    """The random number of a row's id; the engine gave each request a seed."""
+    seed = row.request.sampling.seed
     assert seed is not None
-    return uniform(seed, len(sequence.ids))
+    return uniform(seed, row.position)
 
 
-def is_adjusted(sequence: Sequence) -> bool:
+def is_adjusted(row: Row) -> bool:
     """Whether anything changes the logits before an id is chosen."""
-    request = sequence.request
-    return request.hook is not None or request.sampling.repetition_penalty != 1.0
+    return row.request.hook is not None or row.request.sampling.repetition_penalty != 1.0
 
 
 def penalize(scores: Tensor, ids: list[int], penalty: float) -> None:

@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from bisect import insort
 
+from minimsg.engine import hooks
 from minimsg.engine.batch import build_batch
 from minimsg.engine.chunks import chunks
 from minimsg.engine.prompt_cache import PromptCache
+from minimsg.engine.speculation import Speculation
 from minimsg.engine.types import (
     Admitted,
     Batch,
@@ -26,7 +28,6 @@ from minimsg.engine.types import (
     Output,
     Sampled,
     Sequence,
-    Token,
 )
 from minimsg.errors import InvalidRequest
 
@@ -42,12 +43,14 @@ class Scheduler:
     def __init__(
         self,
         cache: PromptCache,
+        speculation: Speculation,
         *,
         max_context: int,
         max_step_tokens: int,
         max_sequences: int,
     ) -> None:
         self.cache = cache
+        self.speculation = speculation
         self.page_size = cache.page_size
         assert cache.pool.num_pages * self.page_size >= max_context, (
             "the pool must hold one full window"
@@ -107,33 +110,38 @@ class Scheduler:
         The first running sequence always advances. Changes who holds pages, not what is
         computed: without a commit it can be asked again.
         """
+        self.speculation.withdraw()
         self._grow()
         self._admit()
+        self.speculation.draft(self.running, self.max_step_tokens - len(self.running))
         spans = self._spans()
         self._scheduled = {sequence.request.id: sequence for sequence, _ in spans}
         return build_batch(spans, self.page_size)
 
     def sampling(self, batch: Batch) -> list[Sequence]:
-        """(S,) the sequences of the rows that sample."""
-        return [self._scheduled[request_id] for request_id in batch.sample_ids]
+        """The sequences that sample, in order; those with drafts have several of the S rows."""
+        return [self._scheduled[request_id] for request_id in dict.fromkeys(batch.sample_ids)]
 
     def commit(self, batch: Batch, sampled: list[list[Sampled]]) -> list[Output]:
         """Take what a step computed and sampled; everything to be said since the last commit.
 
-        `sampled` holds, for each of the S rows, its tokens or the `Finish` of a row that
-        failed. What was cancelled since `schedule` is ignored.
+        `sampled` holds, for each sequence that samples, its tokens or the `Finish` of a row
+        that failed. What was cancelled since `schedule` is ignored.
         """
+        sampling = dict.fromkeys(batch.sample_ids)
         for request_id in batch.request_ids:
             if sequence := self._live(request_id):
                 self.cache.begin(sequence)
-        for request_id, outputs in zip(batch.sample_ids, sampled, strict=True):
+        for request_id, outputs in zip(sampling, sampled, strict=True):
             first, sequence = outputs[0], self._live(request_id)
             if sequence and isinstance(first, Finish) and first.is_broken:
                 self._distrust(sequence, first)
         for request_id, context_len in zip(batch.request_ids, batch.context_lens, strict=True):
             if sequence := self._live(request_id):
-                self._computed(sequence, context_len)
-        for request_id, outputs in zip(batch.sample_ids, sampled, strict=True):
+                self._computed(sequence, min(context_len, len(sequence.ids)))
+        for request_id, outputs in zip(sampling, sampled, strict=True):
+            if sequence := self._live(request_id):
+                self.speculation.settle(sequence, len(outputs) - 1)
             for output in outputs:
                 if sequence := self._live(request_id):
                     self._accept(sequence, output)
@@ -245,9 +253,11 @@ class Scheduler:
         if sequence.request.max_tokens == 0:  # the row only shows that the numbers are right
             self._finish(sequence, FinishReason.LENGTH)
             return
+        if sequence.num_pending:  # an id of this step, that was its draft
+            self._computed(sequence, len(sequence.ids))
         sequence.ids.append(output.id)
         self._outputs.append(output)
-        error = advance_hook(sequence, output)
+        error = hooks.advance(sequence, output.id)
         reason = FinishReason.ERROR if error else self._finish_reason(sequence)
         if reason:
             self._finish(sequence, reason, error)
@@ -283,6 +293,7 @@ class Scheduler:
     def _finish(self, sequence: Sequence, reason: FinishReason, error: str | None = None) -> None:
         (self.running if sequence in self.running else self.waiting).remove(sequence)
         self.cache.close(sequence)
+        self.speculation.close(sequence)
         del self._sequences[sequence.request.id], self._said[sequence.request.id]
         self._outputs.append(Finish(sequence.request.id, reason, error))
 
@@ -303,14 +314,3 @@ class Scheduler:
 def rank(sequence: Sequence) -> tuple[int, int]:
     """Whose turn it is: a lower rank goes first."""
     return sequence.request.priority, sequence.arrival
-
-
-def advance_hook(sequence: Sequence, token: Token) -> str | None:
-    """Tell a sequence's hook of a committed id; what went wrong, if it raised."""
-    if sequence.request.hook is None:
-        return None
-    try:
-        sequence.request.hook.advance(token.id)
-    except Exception as error:  # a grammar's failure ends its own request, no neighbour's
-        return f"{type(error).__name__}: {error}"
-    return None

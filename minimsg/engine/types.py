@@ -162,12 +162,15 @@ class Sequence:
     """A request's running state.
 
     Invariant: keys and values of `ids[:num_computed]` lie in the pages of
-    `page_table`, token i in slot `page_table[i // page_size] * page_size + i % page_size`.
+    `page_table`, token i in slot `page_table[i // page_size] * page_size + i % page_size`;
+    those of drafts lie behind.
     """
 
     request: GenerationRequest
     ids: list[int]  # prompt, then what was generated
     num_computed: int = 0
+    drafts: list[int] = field(default_factory=list)  # that may come next, in this step
+    num_ahead: int = 0  # ids that its hook has taken in, and that are not committed yet
     page_table: list[int] = field(default_factory=list)
     num_published: int = 0  # the first pages of the table, which others may use too
     num_taken: int = 0  # the first of those, which it never had to compute

@@ -11,6 +11,7 @@ from minimsg.engine.pages import PagePool
 from minimsg.engine.prefix import PrefixIndex
 from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.scheduler import Scheduler
+from minimsg.engine.speculation import Speculation
 from minimsg.engine.types import (
     Batch,
     CacheMark,
@@ -47,13 +48,16 @@ def make_scheduler(
     pin_budget: int | None = None,
     clock: Callable[[], float] = monotonic,
     is_on: bool = True,
+    max_drafts: int = 0,
 ) -> Scheduler:
     """Half of the pages may be pinned, unless told otherwise."""
     pool = PagePool(num_pages)
     index = PrefixIndex(pool, PAGE_SIZE)
     entries = Entries(index, num_pages // 2 if pin_budget is None else pin_budget, clock)
+    cache = PromptCache(pool, index, entries, is_on=is_on)
     return Scheduler(
-        PromptCache(pool, index, entries, is_on=is_on),
+        cache,
+        Speculation(cache, max_drafts, window),
         max_context=window,
         max_step_tokens=max_step_tokens,
         max_sequences=max_sequences,
