@@ -49,7 +49,7 @@ class Sampler:
         """
         if self._one_by_one or any(each.drafts and each.request.hook for each in sequences):
             sizes = [1 + len(each.drafts) for each in sequences]
-            parts = zip(logits.split(sizes), sequences, strict=True)
+            parts = zip(torch.split(logits, sizes), sequences, strict=True)
             return [self._in_turn(part, sequence) for part, sequence in parts]
         rows = rows_of(sequences)
         return standing(self._sample(logits, rows), sequences) if rows else []

@@ -37,15 +37,16 @@ class ContextModel:
     vocab_size = VOCAB
     cache_specs = (PagedSpec(num_kv_heads=1, head_dim=2),)
 
-    def __init__(self) -> None:
+    def __init__(self, logits: Callable[[Sequence[int]], Tensor] = context_logits) -> None:
         self.on_call: Callable[[Inputs], None] = lambda inputs: None
+        self.logits = logits
 
     def __call__(self, inputs: Inputs, cache: Sequence[Pages]) -> Tensor:
         self.on_call(inputs)
         keys = cache[0].key.view(-1, 2)
         keys[inputs.layout.slots] = torch.stack([inputs.ids, inputs.positions], dim=-1).float()
         rows = [self._context(row, inputs, keys) for row in inputs.sample_rows.tolist()]
-        return torch.stack([context_logits(ids) for ids in rows]) if rows else torch.empty(0, VOCAB)
+        return torch.stack([self.logits(ids) for ids in rows]) if rows else torch.empty(0, VOCAB)
 
     def _context(self, row: int, inputs: Inputs, keys: Tensor) -> list[int]:
         layout = inputs.layout

@@ -91,8 +91,8 @@ def sequence(
 
 
 def tokens(batch: Batch, id: int = 7) -> list[list[Sampled]]:
-    """The same id for every row that samples."""
-    return [[Token(request_id, id, 0.0)] for request_id in batch.sample_ids]
+    """The same id for every sequence that samples."""
+    return [[Token(request_id, id, 0.0)] for request_id in dict.fromkeys(batch.sample_ids)]
 
 
 def step(scheduler: Scheduler, id: int = 7) -> tuple[Batch, list[Output]]:

@@ -69,6 +69,8 @@ def forward_each_time(engine: Engine, ids: list[int]) -> list[int]:
         {"max_sequences": 1},
         {"max_step_tokens": 7},
         {"num_pages": 8},
+        {"speculate": 6, "max_sequences": 2},
+        {"speculate": 6, "max_sequences": 1, "kernel": "reference"},
         {"max_step_tokens": 7, "num_pages": 8, "kernel": "reference"},
     ],
     ids=str,

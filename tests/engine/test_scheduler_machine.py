@@ -45,11 +45,17 @@ class SchedulerMachine(RuleBasedStateMachine):
     right for all that went before, whoever has computed it.
     """
 
+    max_drafts = 0
+
     def __init__(self) -> None:
         super().__init__()
         self.clock = Clock()
         self.scheduler = make_scheduler(
-            num_pages=8, max_step_tokens=7, max_sequences=3, clock=self.clock
+            num_pages=8,
+            max_step_tokens=7,
+            max_sequences=3,
+            clock=self.clock,
+            max_drafts=self.max_drafts,
         )
         self.oracle = CacheOracle(self.scheduler.cache)
         self.sequences: dict[str, Sequence] = {}
@@ -109,13 +115,15 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.run(batch)
         if batch.request_ids and numbers.random() < 0.1:
             self.scheduler.cancel(numbers.choice(batch.request_ids))
-        sampled: list[list[Sampled]] = [
-            [Token(request_id, numbers.choice((END, 1, 1, 2)), 0.0)]
-            if numbers.random() < 0.9
-            else [Finish(request_id, FinishReason.ERROR, "it failed", numbers.random() < 0.5)]
-            for request_id in batch.sample_ids
-        ]
-        self.commit(batch, sampled)
+        self.commit(batch, [self.sample(each, numbers) for each in dict.fromkeys(batch.sample_ids)])
+
+    def sample(self, id: str, numbers: Random) -> list[Sampled]:
+        """Some of the drafts and one id more, or a failure."""
+        if numbers.random() < 0.1:
+            return [Finish(id, FinishReason.ERROR, "it failed", numbers.random() < 0.5)]
+        drafts = self.sequences[id].drafts
+        accepted = drafts[: numbers.randint(0, len(drafts))]
+        return [Token(id, each, 0.0) for each in (*accepted, numbers.choice((END, 1, 1, 2)))]
 
     @rule()
     def failing_step(self) -> None:
@@ -153,7 +161,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         """Write the batch's ids to their slots; each context must then be whole."""
         for part in batch.split():
             sequence, (table,) = self.sequences[part.request_ids[0]], part.page_tables
-            request, ids = sequence.request, sequence.ids
+            request, ids = sequence.request, sequence.ids + sequence.drafts
             start, (stop,) = part.positions[0], part.context_lens
             assert part.input_ids == ids[start:stop]
             if not self.computed[request.id] and request.id not in self.preempted:
@@ -177,8 +185,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         """Note what is computed, but that of a row that failed."""
         failed = {
             id
-            for id, (out,) in zip(batch.sample_ids, sampled, strict=True)
-            if not isinstance(out, Token)
+            for id, outputs in zip(dict.fromkeys(batch.sample_ids), sampled, strict=True)
+            if not isinstance(outputs[0], Token)
         }
         for part in batch.split():
             id, (stop,) = part.request_ids[0], part.context_lens
@@ -222,5 +230,14 @@ class SchedulerMachine(RuleBasedStateMachine):
             assert sum(isinstance(each, Token) for each in said) <= request.max_tokens
 
 
+class SpeculatingMachine(SchedulerMachine):
+    """The same with drafts, of which some are accepted: they reach nobody's pages."""
+
+    max_drafts = 5
+
+
+THOROUGH = settings(max_examples=60, stateful_step_count=50, derandomize=True)
 TestScheduler = SchedulerMachine.TestCase
-TestScheduler.settings = settings(max_examples=60, stateful_step_count=50, derandomize=True)
+TestScheduler.settings = THOROUGH
+TestSpeculatingScheduler = SpeculatingMachine.TestCase
+TestSpeculatingScheduler.settings = THOROUGH
