@@ -49,6 +49,8 @@ class EngineStats:
     waiting: int
     steps: int
     preemptions: int
+    drafted_tokens: int  # ids that a step computed in case they come,
+    accepted_tokens: int  # and those of them that came
     prefix_queries: int  # prompt tokens that were looked up in the cache,
     prefix_hits: int  # and those that did not have to be computed
     restarts: int  # after a failure of the engine itself

@@ -21,8 +21,8 @@ from minimsg.engine.types import Sequence
 
 MAX_SPECULATING: Final = 2  # of more, the rows together keep the machine as busy as it can be
 ROW_COST: Final = 0.4  # of a step of one row: SmolLM2 in bfloat16 on a CPU; a GPU's is less
-ALLOWANCE: Final = 0.03  # of the time without drafts, that drafts may cost in the long run
-START: Final = 1.0  # steps that they may cost before they have saved any
+ALLOWANCE: Final = 0.02  # of the time without drafts, that drafts may cost in the long run
+START: Final = 0.8  # steps that they may cost before they have saved any
 
 
 @dataclass(slots=True)

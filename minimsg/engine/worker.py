@@ -86,6 +86,8 @@ class EngineWorker:
         """The engine's figures, from any thread."""
         pool, running = self.engine.pool, len(self.engine.scheduler.running)
         hits = self.meter.reused_tokens  # before the queries, which it must not exceed
+        drafts = self.engine.draft_counts
+        accepted = drafts.accepted  # before the proposed ones, likewise
         pages = None
         while pages != (pages := (pool.num_free, pool.num_cached)):
             pass  # a step came between the two
@@ -98,6 +100,8 @@ class EngineWorker:
             waiting=max(0, len(self._channels) - running),
             steps=self._num_steps,
             preemptions=self._num_preemptions,
+            drafted_tokens=drafts.proposed,
+            accepted_tokens=accepted,
             prefix_queries=self.meter.prompt_tokens if self.engine.cache.is_on else 0,
             prefix_hits=hits,
             restarts=self._num_restarts,

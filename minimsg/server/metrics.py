@@ -73,6 +73,12 @@ class Metrics(Collector):
         yield _counter("prefix_cache_queries", "Prompt tokens looked up.", stats.prefix_queries)
         yield _counter("prefix_cache_hits", "Prompt tokens found there.", stats.prefix_hits)
         yield _counter("preemptions", "Times a request gave its pages back.", stats.preemptions)
+        yield _counter(
+            "spec_decode_num_draft_tokens", "Tokens that were drafted.", stats.drafted_tokens
+        )
+        yield _counter(
+            "spec_decode_num_accepted_tokens", "Drafts that came.", stats.accepted_tokens
+        )
         yield _counter("prompt_tokens", "Tokens of computed prompts.", meter.prompt_tokens)
         yield _counter("generation_tokens", "Tokens that were generated.", meter.generated_tokens)
         yield _counter("engine_restarts", "Starts after a failure.", stats.restarts)

@@ -54,6 +54,21 @@ def test_the_penalty_covers_prompt_and_reply_and_leaves_the_logprob_alone() -> N
     assert token.logprob == pytest.approx(float(torch.log_softmax(logits[0], -1)[2]), abs=1e-6)
 
 
+def test_each_row_of_drafts_is_drawn_as_if_those_before_it_had_come() -> None:
+    """Alone: a sequence that has the drafts among its ids."""
+    sampling = SamplingParams(temperature=2, seed=6, repetition_penalty=3.0, top_logprobs=2)
+    row = torch.randn(40, generator=torch.Generator().manual_seed(8)).abs()
+    ids: list[int] = [0]
+    for _ in range(4):
+        alone = sequence(sampling, list(ids))
+        ids.append(only(Sampler().sample(row[None], [alone])[0]).id)
+    assert len(set(ids)) == 5
+    drafting = sequence(sampling, [0])
+    drafting.drafts = ids[1:4]
+    (sampled,) = Sampler().sample(row.expand(4, -1), [drafting])
+    assert [each.id for each in sampled if isinstance(each, Token)] == ids[1:]
+
+
 def test_every_position_of_a_seed_has_its_own_number() -> None:
     logits = torch.zeros(40, 1000)
     growing = [sequence(SamplingParams(seed=1), list(range(1, 2 + row))) for row in range(40)]

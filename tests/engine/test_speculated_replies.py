@@ -33,9 +33,9 @@ from .conftest import ContextModel, context_logits
 SAMPLINGS = (
     SamplingParams(temperature=0),
     SamplingParams(temperature=0, repetition_penalty=1.05, top_logprobs=2),
-    SamplingParams(temperature=0.6, top_p=0.95, seed=3),
-    SamplingParams(temperature=1, top_k=5, seed=4, repetition_penalty=1.1, top_logprobs=3),
-    SamplingParams(temperature=1.3, seed=5),
+    SamplingParams(temperature=1.2, top_p=0.95, seed=3),
+    SamplingParams(temperature=2, top_k=5, seed=4, repetition_penalty=1.1, top_logprobs=3),
+    SamplingParams(temperature=2.2, seed=5),
 )
 
 
@@ -203,7 +203,7 @@ def test_what_a_hook_was_told_in_a_step_that_failed_is_taken_back() -> None:
             raise RuntimeError("a passing fault")
         return sampled
 
-    speculating.sampler.sample = failing  # type: ignore[method-assign]
+    speculating.sampler.sample = failing  # type: ignore[method-assign, assignment]
     said = told(speculating, [constrained(hook, SAMPLINGS[0])])["c"]
     assert hook.num_taken_back >= 2
     assert_same(said, told(engine(), [constrained(plain, SAMPLINGS[0])])["c"])

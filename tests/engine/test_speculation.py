@@ -140,7 +140,9 @@ def test_no_id_too_many_is_drafted_at_the_end(
     scheduler.add(looping("a", num_ids, max_tokens))
     said: list[Output] = []
     while scheduler.has_work:
-        said += step(scheduler)[1]
+        batch, outputs = step(scheduler)
+        assert batch.context_lens[0] < num_ids + 7
+        said += outputs
     assert said[-1] == Finish("a", reason)
     assert len(said) == 7 + 1
     counts = scheduler.speculation.counts
@@ -150,6 +152,10 @@ def test_no_id_too_many_is_drafted_at_the_end(
 def test_an_id_that_ends_the_turn_is_not_drafted() -> None:
     assert before_end([5, 6, END, 7], {END, 9}) == [5, 6]
     assert before_end([5, 6], {END}) == [5, 6]
+    scheduler = speculating()
+    scheduler.add(looping("a", 5, first=END))
+    step(scheduler)
+    assert scheduler.schedule().input_ids == [1]  # END, 1, END, 1 ... followed it
 
 
 def test_drafts_take_no_page_from_those_who_run_or_wait() -> None:

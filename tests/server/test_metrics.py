@@ -146,6 +146,14 @@ async def test_it_is_plain_text_of_the_version_that_every_scraper_reads(tiny: Ru
             assert bool(await response.read()) == (method == "GET")
 
 
+async def test_drafts_are_counted_and_those_that_came(scripted: Running) -> None:
+    counts = scripted.server.worker.engine.draft_counts
+    counts.proposed, counts.accepted = 7, 3
+    found = await scrape(scripted)
+    assert of(found, "spec_decode_num_draft_tokens_total") == 7
+    assert of(found, "spec_decode_num_accepted_tokens_total") == 3
+
+
 async def test_two_servers_share_no_figure(start: Start) -> None:
     one, other = await start("scripted"), await start("scripted")
     await one.post(ask(PLAIN))
