@@ -113,6 +113,7 @@ def test_nobody_speculates_while_a_prompt_is_read() -> None:
     scheduler = speculating(max_step_tokens=8)
     scheduler.add(looping("a"))
     step(scheduler)
+    assert num_rows(step(scheduler)[0]) == {"a": 3}
     scheduler.add(sequence("b", 12, first=50))
     assert num_rows(step(scheduler)[0]) == {"a": 1, "b": 7}
     assert num_rows(step(scheduler)[0]) == {"a": 1, "b": 5}
