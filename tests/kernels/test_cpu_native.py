@@ -240,7 +240,7 @@ def test_a_broken_library_says_what_is_wrong(
     monkeypatch.setattr(
         "minimsg.kernels.compile._compile", lambda *given: given[-1].write_bytes(b"no library")
     )
-    with pytest.raises(KernelUnavailable, match="cannot be stored or loaded: .*short"):
+    with pytest.raises(KernelUnavailable, match=r"cannot be stored or loaded: .*short"):
         load_library(a_source(tmp_path, 1))
 
 
