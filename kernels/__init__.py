@@ -28,6 +28,9 @@ BACKENDS: Final = (
 )
 """Modules with a class `Backend`, in order of preference."""
 
+INVARIANT: Final = ("cpu_native", "tiled")
+"""Those that `--deterministic` may use; each says so of itself, too."""
+
 log = logging.getLogger(__name__)
 
 
@@ -59,13 +62,17 @@ def choose(
         backend = _open(candidate)
         why_not = backend.supports(device=device, dtype=dtype, head_dim=head_dim)
         if why_not is None and deterministic and not backend.is_batch_invariant:
-            why_not = "its numbers depend on what else runs"
+            why_not = f"its numbers depend on what else runs; {' and '.join(INVARIANT)} can"
         if why_not is None:
             log.info("kernel %s on %s, %s", candidate, device, dtype)
             return backend
         log.info("kernel %s passed over: %s", candidate, why_not)
-        reasons.append(f"kernel {candidate} cannot run on {device} in {dtype}: {why_not}")
-    raise KernelUnavailable("; ".join(reasons))
+        reasons.append(f"kernel {candidate}: {why_not}")
+    where = f"on {device} in {str(dtype).removeprefix('torch.')}"
+    raise KernelUnavailable(
+        f"no kernel that was asked for runs {where}. {'; '.join(reasons)}. "
+        "Ask for another dtype or kernel; int8 needs a C compiler."
+    )
 
 
 def _open(name: str) -> Backend:

@@ -16,7 +16,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -26,8 +27,8 @@ import torch
 from minimsg.errors import KernelUnavailable
 
 FLAGS: Final = ("-O3", "-march=native", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math")
-"""Of arithmetic none but what keeps every operation as it is written (FMA apart)."""
-log = logging.getLogger(__name__)
+"""None that lets the compiler reorder arithmetic; it may fuse a product and a sum."""
+logger = logging.getLogger(__name__)
 TIMEOUT_S: Final = 120.0  # a busy machine; a quiet one takes 3
 
 
@@ -39,28 +40,38 @@ def load_library(source: Path, flags: tuple[str, ...] = FLAGS) -> ctypes.CDLL:
     compiler = find_compiler()
     text = source.read_bytes()
     key = repr((text, flags, compiler, _version(compiler), _cpu(), torch.__version__))
-    file = _folder() / f"{source.stem}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
+    name = f"{source.stem}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.so"
     try:
-        if not file.exists():
-            _compile(compiler, source, flags, file)
-        return ctypes.CDLL(str(file))
+        with _folder() as folder:
+            if (folder / name).is_file():
+                with suppress(OSError):  # it was cut, or is no library: made anew
+                    return ctypes.CDLL(str(folder / name))
+            _compile(compiler, source, flags, folder / name)
+            return ctypes.CDLL(str(folder / name))
     except OSError as error:
         raise KernelUnavailable(f"its library cannot be stored or loaded: {error}") from error
 
 
-def _folder() -> Path:
-    """The user's cache; where that cannot be written, a folder that only this process has."""
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """The user's cache; where that cannot be written, a folder that is gone after loading."""
     folder = platformdirs.user_cache_path("minimsg") / "kernels"
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
     if os.access(folder, os.W_OK):
-        return folder
-    return Path(tempfile.mkdtemp(prefix="minimsg-"))
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="minimsg-") as scratch:
+        yield Path(scratch)
 
 
 def find_compiler() -> list[str]:
     """The command in CC, else `cc`, as a list of words. Raises KernelUnavailable."""
-    words = shlex.split(os.environ.get("CC") or "cc")
+    given = os.environ.get("CC") or "cc"
+    try:
+        words = shlex.split(given)
+    except ValueError as error:
+        raise KernelUnavailable(f"CC is {given!r}: {error}") from error
     if not words or shutil.which(words[0]) is None:
         raise KernelUnavailable(f"there is no C compiler ({' '.join(words)})")
     return words
@@ -76,15 +87,18 @@ def _compile(compiler: list[str], source: Path, flags: tuple[str, ...], target: 
         command += [str(openmp), f"-Wl,-rpath,{openmp.parent}"] if openmp else []
         try:
             done = subprocess.run(
-                [*command, "-lm"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-            )
+                [*command, "-lm"],
+                capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S, check=False,
+            )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise KernelUnavailable(f"the compiler took more than {TIMEOUT_S:.0f} s") from error
         if done.returncode != 0:
             why = done.stderr.strip() or f"exit status {done.returncode}"
             raise KernelUnavailable(f"{compiler[0]} cannot compile it: {why[:300]}")
+        if not made.is_file():
+            raise KernelUnavailable(f"{compiler[0]} says that it is done and has made nothing")
         made.replace(target)
-        log.info("compiled %s to %s", source.name, target)
+        logger.info("compiled %s to %s", source.name, target)
 
 
 def torch_openmp() -> Path | None:
@@ -98,10 +112,13 @@ def torch_openmp() -> Path | None:
     return None
 
 
-def _version(compiler: list[str]) -> str:
-    done = subprocess.run(
-        [*compiler, "--version"], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
+def _version(compiler: list[str]) -> bytes:
+    try:
+        done = subprocess.run(
+            [*compiler, "--version"], capture_output=True, timeout=TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise KernelUnavailable(f"{compiler[0]} does not say its version: {error}") from error
     return done.stdout
 
 

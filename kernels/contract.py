@@ -76,7 +76,7 @@ class Backend(Protocol):
 class Formats:
     """The number formats of a model that a backend runs."""
 
-    weights: torch.dtype  # of the matrices: float32, bfloat16 ..., or int8 with scales
+    weights: torch.dtype  # float32, bfloat16 ..., or int8 with scales, as are then their inputs
     activations: torch.dtype  # of everything between them, norms and biases
     cache: torch.dtype
 
@@ -118,7 +118,8 @@ class Rotation:
 class LinearOperator(Protocol):
     """What a backend may offer beyond attention: products with weights in an order of its own.
 
-    The reference form is `Linear.forward` in `models/layers.py`.
+    The reference form is `Linear.forward` in `models/layers.py`. Tensors are contiguous, and
+    activations in the format that `formats` says.
     """
 
     order: str  # names what `pack` does: packed weights that are kept are of one order
@@ -149,7 +150,7 @@ class LinearOperator(Protocol):
 class HeadsOperator(Protocol):
     """What a backend may offer beyond attention: the heads of a layer from the projection on.
 
-    The reference form is `Attention.forward` in `models/layers.py`.
+    The reference form is `Attention._attend` in `models/layers.py`.
     """
 
     def attend_heads(

@@ -1,9 +1,9 @@
 /* The CPU's fast path: a linear layer with what stands around it, and paged attention.
 
-   Two functions are called from cpu_native.py, five times for each layer of a model: `linear`
-   (four times) and `attention`. Both say in their comments what they compute; what attention
-   *is* stands in reference.py, the layout of pages in contract.py, that of weights in
-   `pack` of cpu_native.py.
+   Two functions do the work, called from cpu_native.py five times for each layer of a model:
+   `linear` (four times) and `attention`, whose work `plan` has cut in pieces once for a step.
+   They say in their comments what they compute; what attention *is* stands in reference.py,
+   the layout of pages in contract.py, that of weights in `pack` of cpu_native.py.
 
    Written with the vector types of GCC and Clang, so one text serves every width (LANES); the
    few instructions that have no portable spelling have a plain twin below them. Knows no
@@ -226,11 +226,18 @@ INLINE Ints dot4(Ints sum, Ints weights, const uint8_t *x) {
 
 /* A row of x as a tile multiplies it: float32; or for each group a scale, what its sum begins
    with, and the inputs as `dot4` wants them. */
-enum { GROUP_BYTES = 8 + GROUP / 4 * FOUR };
+enum { HEAD_BYTES = 8, GROUP_BYTES = HEAD_BYTES + GROUP / 4 * FOUR };
+enum { TILE_GROUP_BYTES = 2 * TILE + TILE * GROUP }; /* of a tile: scales in bfloat16, weights */
 
 INLINE int64_t row_bytes(const Matrix *matrix) {
     int64_t inputs = matrix->inputs;
     return matrix->format == INT8 ? inputs / GROUP * GROUP_BYTES : inputs * 4;
+}
+
+INLINE void put(Floats total[ROWS][PARTS], const int rows, float out[ROWS][TILE]) {
+    UNROLL for (int row = 0; row < rows; row++)
+        UNROLL for (int part = 0; part < PARTS; part++)
+            store(out[row] + part * LANES, total[row][part]);
 }
 
 INLINE void dot_int8(const Matrix *matrix, const uint8_t *tile, const uint8_t *x, const int rows,
@@ -238,7 +245,7 @@ INLINE void dot_int8(const Matrix *matrix, const uint8_t *tile, const uint8_t *x
     const int64_t groups = matrix->inputs / GROUP, stride = groups * GROUP_BYTES;
     Floats total[ROWS][PARTS] = {0};
     for (int64_t group = 0; group < groups; group++, x += GROUP_BYTES) {
-        const uint16_t *scales = (const uint16_t *)(tile + group * (2 * TILE + TILE * GROUP));
+        const uint16_t *scales = (const uint16_t *)(tile + group * TILE_GROUP_BYTES);
         const uint8_t *weights = (const uint8_t *)(scales + TILE);
         Ints sum[ROWS][PARTS];
         UNROLL for (int row = 0; row < rows; row++)
@@ -248,7 +255,7 @@ INLINE void dot_int8(const Matrix *matrix, const uint8_t *tile, const uint8_t *x
             UNROLL for (int part = 0; part < PARTS; part++) {
                 Ints w = load_ints(weights + four * 4 * TILE + part * 4 * LANES);
                 UNROLL for (int row = 0; row < rows; row++)
-                    sum[row][part] = dot4(sum[row][part], w, x + row * stride + 8 + four * FOUR);
+                    sum[row][part] = dot4(sum[row][part], w, x + row * stride + HEAD_BYTES + four * FOUR);
             }
         UNROLL for (int row = 0; row < rows; row++)
             UNROLL for (int part = 0; part < PARTS; part++)
@@ -256,9 +263,7 @@ INLINE void dot_int8(const Matrix *matrix, const uint8_t *tile, const uint8_t *x
                                     load_bfloat16(scales + part * LANES) *
                                     *(const float *)(x + row * stride);
     }
-    UNROLL for (int row = 0; row < rows; row++)
-        UNROLL for (int part = 0; part < PARTS; part++)
-            store(out[row] + part * LANES, total[row][part]);
+    put(total, rows, out);
 }
 
 INLINE void dot_bfloat16(const Matrix *matrix, const uint8_t *tile, const uint8_t *x,
@@ -277,9 +282,7 @@ INLINE void dot_bfloat16(const Matrix *matrix, const uint8_t *tile, const uint8_
             }
         }
     }
-    UNROLL for (int row = 0; row < rows; row++)
-        UNROLL for (int part = 0; part < PARTS; part++)
-            store(out[row] + part * LANES, total[row][part]);
+    put(total, rows, out);
 }
 
 INLINE void dot_float32(const Matrix *matrix, const uint8_t *tile, const uint8_t *x,
@@ -293,9 +296,7 @@ INLINE void dot_float32(const Matrix *matrix, const uint8_t *tile, const uint8_t
                 total[row][part] += load((const float *)tile + k * TILE + part * LANES) * at;
         }
     }
-    UNROLL for (int row = 0; row < rows; row++)
-        UNROLL for (int part = 0; part < PARTS; part++)
-            store(out[row] + part * LANES, total[row][part]);
+    put(total, rows, out);
 }
 
 /* As many rows as leave their sums, the weights and an input in the registers of a core. */
@@ -328,7 +329,7 @@ static void dot(const Matrix *matrix, const uint8_t *tile, const uint8_t *x, int
 
 static int64_t tile_bytes(const Matrix *matrix) {
     switch (matrix->format) {
-    case INT8: return matrix->inputs / GROUP * (2 * TILE + TILE * GROUP);
+    case INT8: return matrix->inputs / GROUP * TILE_GROUP_BYTES;
     case BFLOAT16: return matrix->inputs * 2 * TILE;
     default: return matrix->inputs * 4 * TILE;
     }
@@ -336,7 +337,7 @@ static int64_t tile_bytes(const Matrix *matrix) {
 
 /* 3. Linear ---------------------------------------------------------------------------------- */
 
-/* Numbers of -127 .. 127 with a scale for each 32, so that an outlier costs few neighbours. */
+/* Inputs to -127 .. 127 with a scale for each 32, so that an outlier costs few neighbours. */
 static void quantize(const float *x, int64_t inputs, uint8_t *row) {
     for (int64_t group = 0; group < inputs / GROUP; group++, x += GROUP, row += GROUP_BYTES) {
         Floats largest = all(0), zero = all(0); /* or NaN, so that what is not finite is not lost */
@@ -346,17 +347,18 @@ static void quantize(const float *x, int64_t inputs, uint8_t *row) {
         }
         float scale = largest_of(largest) / 127 + sum_of(zero);
         float inverse = scale > 0 ? 1 / scale : 0;
-        int32_t numbers[GROUP], start = 0;
+        int32_t numbers[GROUP];
+        uint32_t start = 0; /* wraps if x is not finite */
         for (int i = 0; i < GROUP; i += LANES) {
             Ints nearby = nearest(load(x + i) * inverse);
             memcpy(numbers + i, &nearby, sizeof nearby);
         }
         if (WEIGHT_BIAS)
-            for (int i = 0; i < GROUP; i++) start -= WEIGHT_BIAS * numbers[i];
+            for (int i = 0; i < GROUP; i++) start -= WEIGHT_BIAS * (uint32_t)numbers[i];
         memcpy(row, &scale, 4);
         memcpy(row + 4, &start, 4);
-        int8_t *bytes = (int8_t *)(row + 8);
-        int16_t *shorts = (int16_t *)(row + 8);
+        int8_t *bytes = (int8_t *)(row + HEAD_BYTES);
+        int16_t *shorts = (int16_t *)(row + HEAD_BYTES);
         for (int i = 0; i < GROUP; i += 4) {
             if (FOUR == 4)
                 for (int k = 0; k < 4; k++) bytes[i + k] = (int8_t)numbers[i + k];
@@ -386,29 +388,32 @@ static void prepare(const Matrix *matrix, const float *x, int64_t width, const f
     if (matrix->format == INT8) quantize(floats, matrix->inputs, row);
 }
 
-/* out (rows, outputs) of a tile: gate, bias, and what is there already if it `adds`. */
+/* Rows of a tile to `out` (rows, outputs): bias, gate, and what is there already if it `adds`. */
 static void finish(const Matrix *matrix, int64_t tile, int rows, float value[ROWS][TILE],
                    float gate[ROWS][TILE], int adds, float *out) {
-    int64_t first = tile * TILE, outputs = matrix->outputs;
-    int64_t count = outputs - first < TILE ? outputs - first : TILE;
-    const float *bias = matrix->bias ? matrix->bias + first : NULL;
+    const int64_t first = tile * TILE, outputs = matrix->outputs;
+    const int64_t count = outputs - first < TILE ? outputs - first : TILE;
+    float bias[2][TILE] = {0};
+    for (int64_t i = 0; matrix->bias && i < count; i++) {
+        bias[0][i] = matrix->bias[first + i];
+        bias[1][i] = matrix->is_gated ? matrix->bias[outputs + first + i] : 0;
+    }
     for (int row = 0; row < rows; row++) {
-        float *result = value[row], *to = out + row * outputs + first;
-        if (matrix->is_gated) { /* silu(gate) * up, arXiv 2002.05202 */
-            for (int i = 0; bias && i < count; i++) {
-                gate[row][i] += bias[i];
-                result[i] += bias[outputs + i];
+        float *to = out + row * outputs + first;
+        for (int i = 0; i < TILE; i += LANES) {
+            Floats result = load(value[row] + i) + load(bias[matrix->is_gated] + i);
+            if (matrix->is_gated) { /* silu(gate) * up, arXiv 2002.05202 */
+                Floats x = load(gate[row] + i) + load(bias[0] + i);
+                /* e**80 is finite in float32, e**89 is not; silu is 0 at either */
+                result *= x / (1.0f + exponential(-larger(x, all(-80.0f))));
             }
-            for (int i = 0; i < TILE; i += LANES) {
-                Floats x = load(gate[row] + i);
-                /* exponential(-x) for x below -88 would be beyond float32; silu is 0 there */
-                Floats silu = x / (1.0f + exponential(-larger(x, all(-80.0f))));
-                store(result + i, silu * load(result + i));
-            }
-        } else {
-            for (int i = 0; bias && i < count; i++) result[i] += bias[i];
+            if (count == TILE)
+                store(to + i, adds ? load(to + i) + result : result);
+            else
+                store(value[row] + i, result);
         }
-        for (int i = 0; i < count; i++) to[i] = adds ? to[i] + result[i] : result[i];
+        for (int64_t i = 0; count < TILE && i < count; i++)
+            to[i] = adds ? to[i] + value[row][i] : value[row][i];
     }
 }
 
@@ -658,27 +663,41 @@ static void weigh(const float *weights, const float *values, int64_t count, int6
     }
 }
 
+/* A row of an item's query: a token of its block and a head. */
+typedef struct {
+    int64_t token, head;
+} Row;
+
+INLINE Row row_of(const Heads *heads, int64_t kv_head, int64_t row) {
+    int64_t group = heads->num_heads / heads->num_kv_heads;
+    return (Row){row / group, kv_head * group + row % group};
+}
+
+INLINE float *output(const Heads *heads, const Item *item, Row row, float *out) {
+    return out + ((item->token + row.token) * heads->num_heads + row.head) * heads->head_dim;
+}
+
 /* Where a running or partial result lies: its numbers, its sum and its largest score. */
 typedef struct {
     float *total, *sum, *largest;
 } Result;
 
-INLINE Result partial_result(const Heads *heads, const Item *item, int64_t chunk, int64_t token,
-                             int64_t head, float *partials) {
-    int64_t number = item->partial + (chunk * item->tokens + token) * heads->num_heads + head;
+INLINE Result partial_result(const Heads *heads, const Item *item, int64_t chunk, Row row,
+                             float *partials) {
+    int64_t place = (chunk * item->tokens + row.token) * heads->num_heads + row.head;
+    int64_t number = item->partial + place;
     float *at = partials + number * (heads->head_dim + 2);
     return (Result){at, at + heads->head_dim, at + heads->head_dim + 1};
-}
-
-INLINE float *output(const Heads *heads, const Item *item, int64_t token, int64_t head,
-                     float *out) {
-    return out + ((item->token + token) * heads->num_heads + head) * heads->head_dim;
 }
 
 static void empty(Result result, int64_t size) {
     memset(result.total, 0, (size_t)size * 4);
     *result.sum = 0;
     *result.largest = -INFINITY;
+}
+
+static void divide(float *total, float sum, int64_t size) {
+    for (int64_t i = 0; i < size; i++) total[i] /= sum;
 }
 
 /* Add a chunk to a result (arXiv 1805.02867); one in which a row sees nothing has the sum 0. */
@@ -693,83 +712,100 @@ static void join(Result result, const float *chunk, float chunk_sum, float chunk
     *result.largest = top;
 }
 
+/* A chunk of an item: where it begins, how many of its positions the last token sees, and the
+   position of the first token in it (below 0: none sees the end of it). */
+typedef struct {
+    int64_t start, seen, position;
+} Chunk;
+
+INLINE int64_t padded(const Chunk *chunk) { return (chunk->seen + LANES - 1) / LANES * LANES; }
+
+/* The weights of a row over a chunk, their sum, and the largest score; the sum is 0 if it sees
+   nothing there. `keys` are those of its kv head. */
+static float weights_of(const Heads *heads, const Chunk *chunk, const float *query, int64_t token,
+                        const float *keys, float weights[CHUNK], float *largest) {
+    int64_t end = chunk->position + token + 1;
+    int64_t first = heads->window && end > heads->window ? end - heads->window : 0;
+    if (end <= 0 || first >= chunk->seen) return 0;
+    if (end > chunk->seen) end = chunk->seen;
+    score(query, keys, padded(chunk), heads->head_dim, heads->scale, weights);
+    return soften(weights, padded(chunk), first, end, largest);
+}
+
 /* All rows of an item over its chunks, into `out` (T, num_heads, head_dim), or each chunk into
-   `partials`. What the next chunk needs is fetched while this one is computed. */
+   `partials`. */
 static void attend(const Heads *heads, const Layout *layout, const Item *item, const float *query,
                    int64_t query_stride, const void *keys, const void *values, float *out,
                    float *partials) {
-    const int64_t size = heads->head_dim, group = heads->num_heads / heads->num_kv_heads;
-    const int64_t rows = item->tokens * group, last = item->chunk + item->chunks - 1;
+    const int64_t size = heads->head_dim, last = item->chunk + item->chunks - 1;
+    const int64_t rows = item->tokens * (heads->num_heads / heads->num_kv_heads);
     const int64_t end_row = layout->query_starts[item->sequence + 1];
     const int64_t position = layout->context_lens[item->sequence] - end_row + item->token;
+    const int64_t first_kv = item->kv_head, end_kv = first_kv + item->kv_heads;
     float gathered[CHUNK * size], weighed[size]; /* keys, then values: both would leave the cache */
     float weights[rows][CHUNK], chunk_sums[rows], chunk_largest[rows];
-    float sums[rows * item->kv_heads], largest[rows * item->kv_heads];
-    for (int64_t kv = 0; item->partial < 0 && kv < item->kv_heads; kv++)
-        for (int64_t row = 0; row < rows; row++) {
-            int64_t head = (item->kv_head + kv) * group + row % group, state = kv * rows + row;
-            float *to = output(heads, item, row / group, head, out);
-            empty((Result){to, &sums[state], &largest[state]}, size);
-        }
-    for (int64_t chunk = item->chunk; chunk <= last; chunk++) {
-        int64_t start = chunk * CHUNK, seen = position + item->tokens - start;
-        int64_t limit = chunk < last ? start + seen : start + (seen < CHUNK ? seen : CHUNK);
-        if (seen > CHUNK) seen = CHUNK;
-        int64_t padded = (seen + LANES - 1) / LANES * LANES;
-        for (int64_t kv = 0; kv < item->kv_heads; kv++) {
-            int64_t kv_head = item->kv_head + kv;
-            gather(heads, layout, item->sequence, kv_head, keys, start, start + seen, limit,
-                   gathered);
-            memset(gathered + seen * size, 0, (size_t)((padded - seen) * size) * 4);
-            for (int64_t row = 0; row < rows; row++) {
-                int64_t token = row / group, head = kv_head * group + row % group;
-                int64_t end = position + token + 1 - start;
-                int64_t first = heads->window && end > heads->window ? end - heads->window : 0;
-                chunk_sums[row] = 0;
-                if (end <= 0 || first >= seen) continue;
-                score(query + (item->token + token) * query_stride + head * size, gathered, padded,
-                      size, heads->scale, weights[row]);
-                chunk_sums[row] = soften(weights[row], padded, first, end < seen ? end : seen,
-                                         &chunk_largest[row]);
+    float sums[end_kv * rows], largest[end_kv * rows];
+    for (int64_t kv = first_kv; item->partial < 0 && kv < end_kv; kv++)
+        for (int64_t r = 0; r < rows; r++)
+            empty((Result){output(heads, item, row_of(heads, kv, r), out), &sums[kv * rows + r],
+                           &largest[kv * rows + r]}, size);
+    for (int64_t number = item->chunk; number <= last; number++) {
+        Chunk chunk = {number * CHUNK, position + item->tokens - number * CHUNK,
+                       position - number * CHUNK};
+        if (chunk.seen > CHUNK) chunk.seen = CHUNK;
+        int64_t end = chunk.start + chunk.seen, limit = number < last ? end + CHUNK : end;
+        if (limit > position + item->tokens) limit = position + item->tokens;
+        if (heads->window && chunk.position + 1 - heads->window >= CHUNK) { /* before all windows */
+            for (int64_t r = 0; item->partial >= 0 && r < rows * item->kv_heads; r++) {
+                Row row = row_of(heads, first_kv + r / rows, r % rows);
+                empty(partial_result(heads, item, number, row, partials), size);
             }
-            gather(heads, layout, item->sequence, kv_head, values, start, start + seen, limit,
-                   gathered);
-            for (int64_t row = 0; row < rows; row++) {
-                int64_t token = row / group, head = kv_head * group + row % group;
-                Result result = {output(heads, item, token, head, out), &sums[kv * rows + row],
-                                 &largest[kv * rows + row]};
+            continue;
+        }
+        for (int64_t kv = first_kv; kv < end_kv; kv++) {
+            gather(heads, layout, item->sequence, kv, keys, chunk.start, end, limit, gathered);
+            memset(gathered + chunk.seen * size, 0, (size_t)((padded(&chunk) - chunk.seen) * size) * 4);
+            for (int64_t r = 0; r < rows; r++) {
+                Row row = row_of(heads, kv, r);
+                const float *at = query + (item->token + row.token) * query_stride;
+                chunk_sums[r] = weights_of(heads, &chunk, at + row.head * size, row.token, gathered,
+                                           weights[r], &chunk_largest[r]);
+            }
+            gather(heads, layout, item->sequence, kv, values, chunk.start, end, limit, gathered);
+            for (int64_t r = 0; r < rows; r++) {
+                Row row = row_of(heads, kv, r);
+                Result result = {output(heads, item, row, out), &sums[kv * rows + r],
+                                 &largest[kv * rows + r]};
                 if (item->partial >= 0) {
-                    result = partial_result(heads, item, chunk, token, head, partials);
+                    result = partial_result(heads, item, number, row, partials);
                     empty(result, size);
                 }
-                if (chunk_sums[row] == 0) continue; /* it sees nothing there */
-                weigh(weights[row], gathered, seen, size, weighed);
-                join(result, weighed, chunk_sums[row], chunk_largest[row], size);
+                if (chunk_sums[r] == 0) continue;
+                weigh(weights[r], gathered, chunk.seen, size, weighed);
+                join(result, weighed, chunk_sums[r], chunk_largest[r], size);
             }
         }
     }
-    for (int64_t kv = 0; item->partial < 0 && kv < item->kv_heads; kv++)
-        for (int64_t row = 0; row < rows; row++) {
-            int64_t head = (item->kv_head + kv) * group + row % group;
-            float *to = output(heads, item, row / group, head, out);
-            for (int64_t i = 0; i < size; i++) to[i] /= sums[kv * rows + row];
-        }
+    for (int64_t kv = first_kv; item->partial < 0 && kv < end_kv; kv++)
+        for (int64_t r = 0; r < rows; r++)
+            divide(output(heads, item, row_of(heads, kv, r), out), sums[kv * rows + r], size);
 }
 
 /* Join the chunks of a block that was split, for the heads of `item`, its first. */
 static void merge(const Heads *heads, const Item *item, float *partials, float *out) {
-    const int64_t size = heads->head_dim, group = heads->num_heads / heads->num_kv_heads;
-    const int64_t first = item->kv_head * group, end = first + item->kv_heads * group;
-    for (int64_t token = 0; token < item->tokens; token++)
-        for (int64_t head = first; head < end; head++) {
+    const int64_t size = heads->head_dim;
+    const int64_t rows = item->tokens * (heads->num_heads / heads->num_kv_heads);
+    for (int64_t kv = item->kv_head; kv < item->kv_head + item->kv_heads; kv++)
+        for (int64_t r = 0; r < rows; r++) {
             float sum, largest;
-            Result result = {output(heads, item, token, head, out), &sum, &largest};
+            Row row = row_of(heads, kv, r);
+            Result result = {output(heads, item, row, out), &sum, &largest};
             empty(result, size);
             for (int64_t chunk = 0; chunk < item->seen; chunk++) {
-                Result part = partial_result(heads, item, chunk, token, head, partials);
+                Result part = partial_result(heads, item, chunk, row, partials);
                 join(result, part.total, *part.sum, *part.largest, size);
             }
-            for (int64_t i = 0; i < size; i++) result.total[i] /= sum;
+            divide(result.total, sum, size);
         }
 }
 
@@ -777,9 +813,8 @@ static void merge(const Heads *heads, const Item *item, float *partials, float *
    token attends to its sequence up to itself. A token's heads are `stride` floats apart from the
    next one's; with norms or angles they are changed in place. */
 void attention(const Heads *heads, const Layout *layout, float *query, float *key, float *value,
-               int64_t stride, void *keys, void *values, float *out, float *partials,
-               int64_t threads) {
-    const int64_t tokens = layout->query_starts[layout->sequences];
+               int64_t stride, int64_t tokens, void *keys, void *values, float *out,
+               float *partials, int64_t threads) {
 #pragma omp parallel num_threads(threads)
     {
 #pragma omp for schedule(static)

@@ -2,7 +2,8 @@
 
 Beside attention it offers both operators of `contract.py`, so a layer is five calls.
 Activations are float32 whatever the weights are; weights lie in memory in the order in
-which the C code reads them (`pack`), and int8 ones carry a scale for each 32 of a row.
+which the C code reads them (`pack`), and int8 ones carry a scale for each 32 of a row. What
+those are multiplied with is rounded to int8 in the same groups, inside the product.
 No compiler, no such path: `supports` says so and `cpu.py` is taken.
 """
 
@@ -90,8 +91,8 @@ def library(flags: tuple[str, ...] = FLAGS) -> ctypes.CDLL:
     lib.plan.argtypes = [POINTER(_Layout), c_int64, c_int64, c_int64, c_void_p]
     lib.plan.restype = c_int64
     lib.attention.argtypes = [
-        POINTER(_Heads), POINTER(_Layout), c_void_p, c_void_p, c_void_p, c_int64, c_void_p,
-        c_void_p, c_void_p, c_void_p, c_int64,
+        POINTER(_Heads), POINTER(_Layout), c_void_p, c_void_p, c_void_p, c_int64, c_int64,
+        c_void_p, c_void_p, c_void_p, c_void_p, c_int64,
     ]  # fmt: skip
     lib.linear.restype = lib.attention.restype = None
     return lib
@@ -166,6 +167,8 @@ class Backend:
 
     def _attend(self, call: _Heads, heads: Tensor, pages: Pages, layout: Layout) -> Tensor:
         """Heads `(T, Hq + 2 Hkv, D)` float32, contiguous. Lean: a step does this for each layer."""
+        assert heads.is_contiguous(), "the C code reads rows one after the other"
+        assert heads.dtype is torch.float32
         num_tokens, num_heads, head_dim = heads.shape[0], call.num_heads, call.head_dim
         plan = self._plan(layout, pages.key.shape[1], num_heads, call.num_kv_heads)
         output = torch.empty(num_tokens, num_heads, head_dim)
@@ -174,7 +177,7 @@ class Backend:
         value = key + 4 * call.num_kv_heads * head_dim
         library(self._flags).attention(
             byref(call), byref(plan.struct), query, key, value, heads.shape[1] * head_dim,
-            pages.key.data_ptr(), pages.value.data_ptr(), output.data_ptr(),
+            num_tokens, pages.key.data_ptr(), pages.value.data_ptr(), output.data_ptr(),
             self._room(4 * plan.num_partials * (head_dim + 2)), torch.get_num_threads(),
         )  # fmt: skip
         return output
@@ -186,7 +189,7 @@ class Backend:
         key = (page_size, num_heads, num_kv_heads)
         if key not in self._plans:
             plan = library(self._flags).plan
-            self._plans[key] = _plan(plan, layout, page_size, num_kv_heads, num_heads)
+            self._plans[key] = _make_plan(plan, layout, page_size, num_heads, num_kv_heads)
         return self._plans[key]
 
     def pack(self, weight: Tensor, dtype: torch.dtype, *, is_gated: bool) -> Tensor:
@@ -215,6 +218,8 @@ class Backend:
         return Matrix(struct, address, width, outputs, row_bytes, (packed, bias))
 
     def linear(self, x: Tensor, matrix: Matrix, norm: Norm | None, add_to: Tensor | None) -> Tensor:
+        assert x.is_contiguous(), "the C code reads rows one after the other"
+        assert x.dtype is torch.float32
         num_rows = x.shape[0]
         output = torch.empty(num_rows, matrix.outputs) if add_to is None else add_to
         weight, epsilon = (None, 0.0) if norm is None else (norm.weight.data_ptr(), norm.epsilon)
@@ -271,8 +276,8 @@ def _call(pages: Pages, num_heads: int, scale: float, window: int | None) -> _He
     return _Heads(num_heads, num_kv_heads, head_dim, window or 0, is_bfloat16, scale)
 
 
-def _plan(
-    plan: Callable[..., int], layout: Layout, page_size: int, num_kv_heads: int, num_heads: int
+def _make_plan(
+    plan: Callable[..., int], layout: Layout, page_size: int, num_heads: int, num_kv_heads: int
 ) -> Plan:
     starts, contexts = torch.tensor(layout.query_starts), torch.tensor(layout.context_lens)
     tables, slots, threads = layout.page_tables.contiguous(), layout.slots, torch.get_num_threads()

@@ -42,12 +42,13 @@ class EngineConfig:
     dtype: str = option(
         "auto",
         "Number format of the weights; auto is bfloat16 where the device is fast in it, else "
-        "float32. int8 has a scale for each 32 weights: faster on a CPU, and a little less exact.",
+        "float32. int8 rounds weights and what they are multiplied with, in groups of 32: faster "
+        "on a CPU, and less exact. float16 is slow on a CPU.",
         choices=("auto", "float32", "bfloat16", "float16", "int8"),
     )
     device: str = option("auto", "Where the model runs: auto, cpu, cuda, cuda:N, mps.")
     kernel: str | None = option(
-        None, "Attention kernel to force; default is the first that can run (see doctor)."
+        None, "Kernel to force; default is the first that can run (see doctor)."
     )
     threads: int | None = option(
         None, "CPU threads of the model; default is every core.", minimum=1
@@ -72,8 +73,8 @@ class EngineConfig:
     )
     deterministic: bool = option(
         False,
-        "Compute every token in the same shapes, whatever else runs: replies are then equal to "
-        "the last bit, and slower.",
+        "Compute every token the same way whatever else runs: replies are then equal to the last "
+        "bit. Slower where the kernel is not cpu_native.",
     )
     no_prefix_cache: bool = option(
         False, "Compute every prompt anew, whatever was computed before."

@@ -103,7 +103,7 @@ def load_engine(folder: Path, config: EngineConfig) -> Engine:
 def choose_device(name: str) -> torch.device:
     """`auto` is CUDA where there is one, else the CPU. Raises `ConfigError`.
 
-    MPS only when asked for: no kernel but the reference knows it.
+    MPS only when asked for: no hardware has run its kernel yet.
     """
     import torch
 

@@ -54,7 +54,7 @@ class Rotary:
 
 def _up(reach: int) -> int:
     """`reach` in whole blocks."""
-    return -(-reach // BLOCK) * BLOCK
+    return max(1, -(-reach // BLOCK)) * BLOCK
 
 
 def inverse_frequencies(rope: Rope, head_dim: int) -> Tensor:

@@ -22,9 +22,9 @@ from minimsg.kernels.contract import Backend, Formats, LinearOperator, formats_o
 from minimsg.models import FAMILIES
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
+from minimsg.models.kept import keep_packed, read_packed
 from minimsg.models.layers import Decoder
 from minimsg.models.parameters import EMBEDDING, HEAD, as_stored, refuse_difference
-from minimsg.models.quantize import keep_packed, read_packed
 from minimsg.models.shards import weight_files
 
 FLOAT_FORMATS: Final = ("F64", "F32", "F16", "BF16")  # safetensors' names
@@ -50,7 +50,7 @@ def load_model(
     kept: dict[str, Tensor] = {}
     if operator is not None and isinstance(module, Decoder) and formats.weights is torch.int8:
         kept = _fitting(module, operator, read_packed(folder, files, operator.order))
-    _allocate(module, formats, device, without=_plain_weights(module) if kept else set())
+    _allocate(module, formats, device, without=_unread(module) if kept else set())
     weights, copies = _destinations(files, model.checkpoint_tensors())
     for file, names in files.items():
         wanted = {name: weights[name] for name in names if name in weights}
@@ -76,7 +76,7 @@ def _fitting(
     return kept if seen == shapes and all(t.dtype is torch.uint8 for t in kept.values()) else {}
 
 
-def _plain_weights(module: nn.Module) -> set[nn.Module]:
+def _unread(module: nn.Module) -> set[nn.Module]:
     """Whose weights need not be read if they are kept packed: a tied head's are, for its rows."""
     assert isinstance(module, Decoder)
     needed = module.head if module.embedding is None else None

@@ -92,7 +92,7 @@ def devices_and_kernels() -> Iterator[Check]:
         yield from checks
         can_run = [check.name for check in checks if check.ok]
         found = can_run[0] if can_run else "no kernel can run"
-        yield Check(f"attention on {device}", bool(can_run), found, "use another --device")
+        yield Check(f"models on {device}", bool(can_run), found, "use another --device")
 
 
 def _kernel(name: str, device: torch.device, dtype: torch.dtype) -> Check:
@@ -103,7 +103,8 @@ def _kernel(name: str, device: torch.device, dtype: torch.dtype) -> Check:
     try:
         choose(device=device, dtype=dtype, head_dim=64, name=name)
     except KernelUnavailable as error:
-        return Check(f"kernel {name}", False, f"{error}{warning}", is_needed=False)
+        why_not = str(error).partition(f"kernel {name}: ")[2] or str(error)
+        return Check(f"kernel {name}", False, f"{why_not}{warning}", is_needed=False)
     return Check(f"kernel {name}", True, f"can run on {device}{warning}", is_needed=False)
 
 

@@ -71,7 +71,7 @@ class Engine:
             raise ConfigError("deterministic mode computes one token after the other: no speculate")
         specs = model.cache_specs
         plan = plan_cache(config, specs, model_context=max_context, dtype=dtype, device=device)
-        is_tiled = config.deterministic and config.kernel != "cpu_native"  # whose rows are equal
+        is_tiled = config.deterministic and config.kernel in (None, "tiled")  # others need none
         cache = PagedKVCache(
             specs,
             num_pages=plan.num_pages + is_tiled,  # one more, for padding

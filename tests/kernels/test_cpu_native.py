@@ -244,6 +244,33 @@ def test_a_broken_library_says_what_is_wrong(
         load_library(a_source(tmp_path, 1))
 
 
+def test_a_library_that_was_cut_is_made_anew(cache_folder: Path, tmp_path: Path) -> None:
+    load_library(a_source(tmp_path, 8))
+    (only,) = cache_folder.iterdir()
+    only.unlink()  # what is loaded stays so
+    only.write_bytes(b"")
+    assert load_library(a_source(tmp_path, 8)).number() == 8
+
+
+@pytest.mark.parametrize(
+    ("compiler", "why"),
+    [
+        ('gcc "', "No closing quotation"),
+        ("{here}/no-interpreter", "does not say its version"),
+        ("true", "has made nothing"),
+    ],
+)
+def test_a_compiler_that_is_none_is_told_of(
+    cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: str, why: str
+) -> None:
+    script = tmp_path / "no-interpreter"
+    script.write_text("#!/no/such/program\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("CC", compiler.format(here=tmp_path))
+    with pytest.raises(KernelUnavailable, match=why):
+        load_library(a_source(tmp_path, 1))
+
+
 def test_a_cache_that_cannot_be_written_is_done_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

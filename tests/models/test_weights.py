@@ -310,6 +310,7 @@ def int8_folder(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     if why_not := Native().supports(device=CPU, dtype=torch.int8, head_dim=16):
         pytest.skip(why_not)
     save_checkpoint(tmp_path, "qwen2", tie_word_embeddings=request.param)
+    (tmp_path / "minimsg.json").write_text("{}")
     return tmp_path
 
 
@@ -352,6 +353,16 @@ def test_kept_weights_that_were_cut_are_made_anew(int8_folder: Path, keep: int) 
     assert file.stat().st_size > 2_000
 
 
+@pytest.mark.parametrize("place", [1, 400, 5_000])
+def test_kept_weights_with_another_byte_are_made_anew(int8_folder: Path, place: int) -> None:
+    first = logits(load_int8(int8_folder))
+    file = int8_folder / "int8.safetensors"
+    data = bytearray(file.read_bytes())
+    data[-place] ^= 0x40
+    file.write_bytes(data)
+    assert torch.equal(logits(load_int8(int8_folder)), first)
+
+
 def test_kept_weights_of_another_shape_are_made_anew(int8_folder: Path) -> None:
     """They would be read beyond their end."""
     first = logits(load_int8(int8_folder))
@@ -361,6 +372,12 @@ def test_kept_weights_of_another_shape_are_made_anew(int8_folder: Path) -> None:
     shorter = {name: tensor[:1].clone() for name, tensor in load_file(file).items()}
     save_file(shorter, file, metadata=metadata)
     assert torch.equal(logits(load_int8(int8_folder)), first)
+
+
+def test_nothing_is_kept_in_a_folder_that_is_somebody_elses(int8_folder: Path) -> None:
+    (int8_folder / "minimsg.json").unlink()
+    load_int8(int8_folder)
+    assert not (int8_folder / "int8.safetensors").exists()
 
 
 def test_a_folder_that_cannot_be_written_is_loaded_all_the_same(
