@@ -255,7 +255,8 @@ INLINE void dot_int8(const Matrix *matrix, const uint8_t *tile, const uint8_t *x
             UNROLL for (int part = 0; part < PARTS; part++) {
                 Ints w = load_ints(weights + four * 4 * TILE + part * 4 * LANES);
                 UNROLL for (int row = 0; row < rows; row++)
-                    sum[row][part] = dot4(sum[row][part], w, x + row * stride + HEAD_BYTES + four * FOUR);
+                    sum[row][part] = dot4(sum[row][part], w,
+                                          x + row * stride + HEAD_BYTES + four * FOUR);
             }
         UNROLL for (int row = 0; row < rows; row++)
             UNROLL for (int part = 0; part < PARTS; part++)
@@ -583,7 +584,8 @@ INLINE int64_t place(const Heads *heads, const Layout *layout, int64_t sequence,
 
 /* Ask for the memory of `rows` slots of a page, for one head. */
 INLINE void fetch(const Heads *heads, const void *pages, int64_t at, int64_t rows) {
-    const int64_t width = heads->is_bfloat16 ? 2 : 4, stride = heads->num_kv_heads * heads->head_dim;
+    const int64_t width = heads->is_bfloat16 ? 2 : 4;
+    const int64_t stride = heads->num_kv_heads * heads->head_dim;
     for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < heads->head_dim * width; i += 64)
             __builtin_prefetch((const char *)pages + (at + row * stride) * width + i);
@@ -712,8 +714,8 @@ static void join(Result result, const float *chunk, float chunk_sum, float chunk
     *result.largest = top;
 }
 
-/* A chunk of an item: where it begins, how many of its positions the last token sees, and the
-   position of the first token in it (below 0: none sees the end of it). */
+/* A chunk of an item: where it begins, how many of its positions the last token sees, and where
+   the first token lies, counted from its beginning (it may lie before or behind the chunk). */
 typedef struct {
     int64_t start, seen, position;
 } Chunk;
@@ -764,7 +766,8 @@ static void attend(const Heads *heads, const Layout *layout, const Item *item, c
         }
         for (int64_t kv = first_kv; kv < end_kv; kv++) {
             gather(heads, layout, item->sequence, kv, keys, chunk.start, end, limit, gathered);
-            memset(gathered + chunk.seen * size, 0, (size_t)((padded(&chunk) - chunk.seen) * size) * 4);
+            int64_t rest = padded(&chunk) - chunk.seen;
+            memset(gathered + chunk.seen * size, 0, (size_t)(rest * size) * 4);
             for (int64_t r = 0; r < rows; r++) {
                 Row row = row_of(heads, kv, r);
                 const float *at = query + (item->token + row.token) * query_stride;
