@@ -69,10 +69,9 @@ def choose(
         log.info("kernel %s passed over: %s", candidate, why_not)
         reasons.append(f"kernel {candidate}: {why_not}")
     where = f"on {device} in {str(dtype).removeprefix('torch.')}"
-    raise KernelUnavailable(
-        f"no kernel that was asked for runs {where}. {'; '.join(reasons)}. "
-        "Ask for another dtype or kernel; int8 needs a C compiler."
-    )
+    if not forced:
+        reasons.append("ask for another dtype; int8 needs a C compiler")
+    raise KernelUnavailable(f"no kernel that was asked for runs {where}. {'; '.join(reasons)}")
 
 
 def _open(name: str) -> Backend:

@@ -73,8 +73,8 @@ class EngineConfig:
     )
     deterministic: bool = option(
         False,
-        "Compute every token the same way whatever else runs: replies are then equal to the last "
-        "bit. Slower where the kernel is not cpu_native.",
+        "Compute every token alike, whatever else runs: replies are then equal to the last bit. "
+        "Slower with other kernels than cpu_native.",
     )
     no_prefix_cache: bool = option(
         False, "Compute every prompt anew, whatever was computed before."

@@ -174,11 +174,9 @@ def test_a_chat_remembers_and_obeys_its_commands(data_dir: Path) -> None:
 
 
 def test_ctrl_c_stops_the_reply_and_not_the_chat(data_dir: Path) -> None:
-    """`tiny` talks nonsense without end: 2,000 tokens take seconds."""
-    with chat(data_dir, "tiny", "--max-tokens", "2000", "--temperature", "0") as (
-        terminal,
-        process,
-    ):
+    """`tiny` talks nonsense without end: 2,000 tokens take seconds, by the slowest kernel."""
+    slowly = ("--kernel", "reference", "--max-tokens", "2000", "--temperature", "0")
+    with chat(data_dir, "tiny", *slowly) as (terminal, process):
         terminal.read_until(">>> ")
         terminal.type("Hello?\n")
         terminal.read_until("Hello?")
