@@ -1,8 +1,9 @@
 /* The CPU's fast path: a linear layer with what stands around it, and paged attention.
 
-   Two functions do the work, called from cpu_native.py five times for each layer of a model:
-   `linear` (four times) and `attention`, whose work `plan` has cut in pieces once for a step.
-   They say in their comments what they compute; what attention *is* stands in reference.py,
+   Two functions do the work: `linear` and `attention`, whose work `plan` has cut in pieces once
+   for a step. `layers` calls them for a whole decoder, five times a layer; cpu_native.py calls
+   them one by one where something is to happen in between. They say in their comments what they
+   compute; what attention *is* stands in reference.py,
    the layout of pages in contract.py, that of weights in `pack` of cpu_native.py.
 
    Written with the vector types of GCC and Clang, so one text serves every width (LANES); the
@@ -423,40 +424,44 @@ enum { CACHE_BYTES = 1 << 18 }; /* rows of x that stay near a core while tiles p
 /* Scratch of `linear` for each row of x. */
 int64_t linear_bytes(const Matrix *matrix) { return row_bytes(matrix); }
 
-/* out (rows, outputs) float32 = [norm(]x (rows, width)[)] W^T + bias; gated: silu(.) * (.) of its
-   two halves; with `adds`, added to what out holds. */
-void linear(const Matrix *matrix, const float *x, int64_t width, int64_t rows, const float *norm,
-            float epsilon, int64_t adds, float *out, uint8_t *scratch, int64_t threads) {
+/* `linear`, by the threads of the team that calls it. */
+static void team_linear(const Matrix *matrix, const float *x, int64_t width, int64_t rows,
+                        const float *norm, float epsilon, int64_t adds, float *out,
+                        uint8_t *scratch) {
     const int64_t stride = row_bytes(matrix), bytes = tile_bytes(matrix);
     const int64_t tiles = (matrix->outputs + TILE - 1) / TILE;
     const int64_t unit = matrix->is_gated ? 2 : 1;
     const int64_t step = rows_at_once(matrix);
     const int64_t block = CACHE_BYTES / stride > step ? CACHE_BYTES / stride / step * step : step;
     const int64_t blocks = (rows + block - 1) / block;
-#pragma omp parallel num_threads(threads)
-    {
 #pragma omp for schedule(static)
-        for (int64_t row = 0; row < rows; row++) {
-            uint8_t *to = scratch + row * stride;
-            float floats[matrix->format == INT8 ? matrix->inputs : 1];
-            prepare(matrix, x + row * width, width, norm, epsilon, floats, to);
-        }
-#pragma omp for schedule(static) collapse(2)
-        for (int64_t part = 0; part < blocks; part++)
-            for (int64_t tile = 0; tile < tiles; tile++) {
-                int64_t end = (part + 1) * block < rows ? (part + 1) * block : rows;
-                const uint8_t *weights = matrix->tiles + tile * unit * bytes;
-                for (int64_t row = part * block; row < end; row += step) {
-                    int count = (int)(end - row < step ? end - row : step);
-                    const uint8_t *at = scratch + row * stride;
-                    float value[ROWS][TILE], gate[ROWS][TILE];
-                    if (matrix->is_gated) dot(matrix, weights, at, count, gate);
-                    dot(matrix, weights + (unit - 1) * bytes, at, count, value);
-                    finish(matrix, tile, count, value, gate, (int)adds,
-                           out + row * matrix->outputs);
-                }
-            }
+    for (int64_t row = 0; row < rows; row++) {
+        uint8_t *to = scratch + row * stride;
+        float floats[matrix->format == INT8 ? matrix->inputs : 1];
+        prepare(matrix, x + row * width, width, norm, epsilon, floats, to);
     }
+#pragma omp for schedule(static) collapse(2)
+    for (int64_t part = 0; part < blocks; part++)
+        for (int64_t tile = 0; tile < tiles; tile++) {
+            int64_t end = (part + 1) * block < rows ? (part + 1) * block : rows;
+            const uint8_t *weights = matrix->tiles + tile * unit * bytes;
+            for (int64_t row = part * block; row < end; row += step) {
+                int count = (int)(end - row < step ? end - row : step);
+                const uint8_t *at = scratch + row * stride;
+                float value[ROWS][TILE], gate[ROWS][TILE];
+                if (matrix->is_gated) dot(matrix, weights, at, count, gate);
+                dot(matrix, weights + (unit - 1) * bytes, at, count, value);
+                finish(matrix, tile, count, value, gate, (int)adds, out + row * matrix->outputs);
+            }
+        }
+}
+
+/* out (rows, outputs) float32 = [norm(]x (rows, width)[)] W^T + bias; gated: silu(.) * (.) of its
+   two halves; with `adds`, added to what out holds. */
+void linear(const Matrix *matrix, const float *x, int64_t width, int64_t rows, const float *norm,
+            float epsilon, int64_t adds, float *out, uint8_t *scratch, int64_t threads) {
+#pragma omp parallel num_threads(threads)
+    team_linear(matrix, x, width, rows, norm, epsilon, adds, out, scratch);
 }
 
 /* 4. Attention ------------------------------------------------------------------------------- */
@@ -812,6 +817,23 @@ static void merge(const Heads *heads, const Item *item, float *partials, float *
         }
 }
 
+/* `attention`, by the threads of the team that calls it. */
+static void team_attention(const Heads *heads, const Layout *layout, float *query, float *key,
+                           float *value, int64_t stride, int64_t tokens, void *keys, void *values,
+                           float *out, float *partials) {
+#pragma omp for schedule(static)
+    for (int64_t token = 0; token < tokens; token++)
+        take_in(heads, layout, token, query + token * stride, key + token * stride,
+                value + token * stride, keys, values);
+#pragma omp for schedule(dynamic)
+    for (int64_t item = 0; item < layout->num_items; item++)
+        attend(heads, layout, layout->items + item, query, stride, keys, values, out, partials);
+#pragma omp for schedule(dynamic)
+    for (int64_t item = 0; item < layout->num_items; item++)
+        if (layout->items[item].partial >= 0 && layout->items[item].chunk == 0)
+            merge(heads, layout->items + item, partials, out);
+}
+
 /* out (T, num_heads, head_dim): the new keys and values go into their slots, then each new
    token attends to its sequence up to itself. A token's heads are `stride` floats apart from the
    next one's; with norms or angles they are changed in place. */
@@ -819,17 +841,47 @@ void attention(const Heads *heads, const Layout *layout, float *query, float *ke
                int64_t stride, int64_t tokens, void *keys, void *values, float *out,
                float *partials, int64_t threads) {
 #pragma omp parallel num_threads(threads)
-    {
-#pragma omp for schedule(static)
-        for (int64_t token = 0; token < tokens; token++)
-            take_in(heads, layout, token, query + token * stride, key + token * stride,
-                    value + token * stride, keys, values);
-#pragma omp for schedule(dynamic)
-        for (int64_t item = 0; item < layout->num_items; item++)
-            attend(heads, layout, layout->items + item, query, stride, keys, values, out, partials);
-#pragma omp for schedule(dynamic)
-        for (int64_t item = 0; item < layout->num_items; item++)
-            if (layout->items[item].partial >= 0 && layout->items[item].chunk == 0)
-                merge(heads, layout->items + item, partials, out);
+    team_attention(heads, layout, query, key, value, stride, tokens, keys, values, out, partials);
+}
+
+/* 5. Layers ---------------------------------------------------------------------------------- */
+
+/* DecoderLayer of models/layers.py. */
+typedef struct {
+    const Matrix *input, *output, *gate_up, *down;
+    const float *attention_norm, *mlp_norm; /* (hidden,) */
+    float attention_epsilon, mlp_epsilon;
+    Heads heads; /* but its angles, which change with each step */
+    void *keys, *values;
+} Layer;
+
+/* Memory of `layers` for what lies between the products: (T, .) each, and as `linear` wants it. */
+typedef struct {
+    float *heads, *attended, *gated, *partials;
+    uint8_t *scratch;
+} Room;
+
+/* All layers of a decoder, added to x (T, hidden) in place: between them the threads only wait
+   for each other, where a call for each product would let them go and Python pass by. */
+void layers(const Layer *layers, int64_t count, const Layout *layout, const float *cos,
+            const float *sin, float *x, int64_t hidden, int64_t tokens, const Room *room,
+            int64_t threads) {
+#pragma omp parallel num_threads(threads)
+    for (const Layer *layer = layers; layer < layers + count; layer++) {
+        Heads heads = layer->heads;
+        heads.cos = cos;
+        heads.sin = sin;
+        const int64_t queries = heads.num_heads * heads.head_dim;
+        float *query = room->heads, *key = query + queries;
+        float *value = key + heads.num_kv_heads * heads.head_dim;
+        team_linear(layer->input, x, hidden, tokens, layer->attention_norm,
+                    layer->attention_epsilon, 0, query, room->scratch);
+        team_attention(&heads, layout, query, key, value, layer->input->outputs, tokens,
+                       layer->keys, layer->values, room->attended, room->partials);
+        team_linear(layer->output, room->attended, queries, tokens, NULL, 0, 1, x, room->scratch);
+        team_linear(layer->gate_up, x, hidden, tokens, layer->mlp_norm, layer->mlp_epsilon, 0,
+                    room->gated, room->scratch);
+        team_linear(layer->down, room->gated, layer->gate_up->outputs, tokens, NULL, 0, 1, x,
+                    room->scratch);
     }
 }

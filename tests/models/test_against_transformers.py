@@ -22,6 +22,7 @@ from minimsg.errors import KernelUnavailable
 from minimsg.kernels import choose, names
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
+from minimsg.models.layers import Decoder
 from minimsg.models.rope import Rotary
 from minimsg.models.weights import load_model
 
@@ -201,3 +202,22 @@ def test_in_half_precision_we_are_as_close_to_float32_as_transformers(
     ours = PagedRun(load(tmp_path, dtype=dtype), dtype).step({"one": IDS})["one"]
     assert ours.dtype == torch.float32
     assert (ours - exact).abs().mean() <= 1.2 * (theirs - exact).abs().mean()
+
+
+@pytest.mark.skipif("cpu_native" not in KERNELS, reason="no compiler for the kernel")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8], ids=str)
+@pytest.mark.parametrize(("family", "settings"), OPTIONS.values(), ids=OPTIONS)
+def test_all_layers_in_one_call_have_the_bits_of_one_after_the_other(
+    family: str, settings: dict[str, object], dtype: torch.dtype, saved: Save
+) -> None:
+    folder, _ = saved(family, **settings)
+    at_once, in_turn = (load(folder, "cpu_native", dtype) for _ in range(2))
+    assert isinstance(at_once, Decoder)
+    assert isinstance(in_turn, Decoder)
+    assert at_once.operator is not None
+    in_turn.operator = None
+    cached = torch.float32 if dtype is torch.float32 else torch.bfloat16
+    runs = [PagedRun(model, cached) for model in (at_once, in_turn)]
+    for new in ({"one": IDS[:20]}, {"one": IDS[20:21], "two": OTHER_IDS}, {"two": [5]}):
+        for name, logits in runs[0].step(new).items():
+            assert torch.equal(logits, runs[1].step({name: new[name]})[name])
