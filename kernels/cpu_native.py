@@ -1,9 +1,10 @@
 """The CPU's fast path: `cpu_native.c`, compiled for this machine and called through ctypes.
 
 Beside attention it offers every operator of `contract.py`: all layers of a decoder are one
-call, or five calls each where something is to happen in between. Activations are float32 whatever the weights are; weights lie in memory in the order in
-which the C code reads them (`pack`), and int8 ones carry a scale for each 32 of a row. What
-those are multiplied with is rounded to int8 in the same groups, inside the product.
+call, or five calls each where something is to happen in between. Activations are float32
+whatever the weights are; weights lie in memory in the order in which the C code reads them
+(`pack`), and int8 ones carry a scale for each 32 of a row. What those are multiplied with is
+rounded to int8 in the same groups, inside the product.
 No compiler, no such path: `supports` says so and `cpu.py` is taken.
 """
 

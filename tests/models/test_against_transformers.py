@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -212,10 +213,8 @@ def test_all_layers_in_one_call_have_the_bits_of_one_after_the_other(
 ) -> None:
     folder, _ = saved(family, **settings)
     at_once, in_turn = (load(folder, "cpu_native", dtype) for _ in range(2))
-    assert isinstance(at_once, Decoder)
-    assert isinstance(in_turn, Decoder)
-    assert at_once.operator is not None
-    in_turn.operator = None
+    assert cast(Decoder, at_once).operator is not None
+    cast(Decoder, in_turn).operator = None
     cached = torch.float32 if dtype is torch.float32 else torch.bfloat16
     runs = [PagedRun(model, cached) for model in (at_once, in_turn)]
     for new in ({"one": IDS[:20]}, {"one": IDS[20:21], "two": OTHER_IDS}, {"two": [5]}):
