@@ -78,7 +78,7 @@ ROUTES: Final = [
 ]  # clients whose base URL already ends in /v1 leave it out
 
 EXIT_OK, EXIT_ENGINE, EXIT_INTERRUPTED = 0, 70, 130
-EXPIRY_S: Final = 30.0  # between two looks at what in the store is too old
+TIDY_S: Final = 30.0  # between two looks at what in the store is too old
 FAREWELL_S: Final = 2.0  # to send an error to every stream that is cut
 
 
@@ -201,17 +201,17 @@ def _base_url(runner: web.AppRunner) -> str:
 async def _keep_store(app: web.Application) -> AsyncIterator[None]:
     store = app[SERVER].store
     await store.open()
-    expiring = asyncio.create_task(_expire(store))
+    tidying = asyncio.create_task(_tidy(store))
     yield
-    expiring.cancel()
+    tidying.cancel()
     await store.close()
 
 
-async def _expire(store: Store) -> None:
+async def _tidy(store: Store) -> None:
     while True:
         with suppress(StoreFull):  # which it has logged; next time
-            await store.expire()
-        await asyncio.sleep(EXPIRY_S)
+            await store.tidy()
+        await asyncio.sleep(TIDY_S)
 
 
 async def _run_engine(app: web.Application) -> AsyncIterator[None]:

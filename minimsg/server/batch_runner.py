@@ -22,7 +22,7 @@ from aiohttp import web
 from pydantic import TypeAdapter
 
 from minimsg.engine.types import Priority
-from minimsg.errors import GenerationFailed, Overloaded, StoreFull
+from minimsg.errors import GenerationFailed, InternalError, Overloaded, StoreFull
 from minimsg.protocol.batches import errored, succeeded
 from minimsg.protocol.build import fold
 from minimsg.protocol.dialect import Dialect
@@ -35,12 +35,14 @@ from minimsg.server.prepare import prepare_message
 from minimsg.server.respond import as_request_error
 from minimsg.server.state import Server
 from minimsg.store import Item, ResultKind
+from minimsg.store.records import MAX_DEATHS
 
 logger = logging.getLogger(__name__)
 
 NUM_AT_ONCE: Final = 4
 RETRY_S: Final = 1.0  # as 529 tells clients
 MAX_FAILURES: Final = 3  # of the engine beneath one request, which may be their cause
+DEADLY: Final = f"The server died {MAX_DEATHS} times while it ran this request."
 
 DIALECT: Final[TypeAdapter[Dialect]] = TypeAdapter(Dialect)
 
@@ -84,6 +86,10 @@ class BatchRunner:
             try:
                 if (item := await self._next()) is not None:
                     await self._run(item, gives_way=number > 0)
+                    self.wake()  # there may be one that had to be alone
+            except StoreFull:  # which it has logged
+                self.wake()
+                await asyncio.sleep(RETRY_S)
             except Exception:  # the outermost loop: whatever the store has, it may pass
                 logger.exception("a request of a message batch is tried again")
                 self.wake()
@@ -110,6 +116,8 @@ class BatchRunner:
     async def _result(self, item: Item, gives_way: bool) -> tuple[ResultKind, bytes]:
         """What comes of a request, after as many tries as it needs."""
         num_failures = 0
+        if item.num_deaths >= MAX_DEATHS:
+            return "errored", _failed(InternalError(DEADLY), new_id("req_"))
         while True:
             request_id = new_id("req_")
             try:

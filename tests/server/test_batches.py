@@ -228,11 +228,11 @@ async def test_too_many_requests_are_400_and_too_many_bytes_413(
 async def test_a_disk_that_is_full_is_507_and_the_next_batch_may_fit(
     scripted: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*args: object) -> None:
+    def full(*args: object, **named: object) -> None:
         raise StoreFull
 
     with monkeypatch.context() as patched:
-        patched.setattr("minimsg.store.batches.create", full)
+        patched.setattr("minimsg.store.batches.extend", full)
         assert (await take(scripted, body(ITEM)))[0] == 507
     assert (await take(scripted, body(ITEM)))[0] == 200
 
@@ -307,16 +307,16 @@ async def test_what_has_not_begun_in_a_day_expires_and_results_are_gone_after_29
         made = await client.messages.batches.create(requests=requests(*"abcdefgh"))
         await running_now()
         clock.now += BATCH_LIFE_S - 1
-        await store.expire()
+        await store.tidy()
         assert await status_of(client, made) == ("in_progress", 0)
         clock.now += 1
-        await store.expire()
+        await store.tidy()
     batch = await ended(client, made.id)
     assert batch.request_counts.expired == 8 - batch.request_counts.succeeded > 0
     types = [line.result.type async for line in await results_of(client, made.id)]
     assert types.count("expired") == batch.request_counts.expired
     clock.now += RESULTS_LIFE_S - BATCH_LIFE_S
-    await store.expire()
+    await store.tidy()
     gone = await client.messages.batches.retrieve(made.id)
     assert gone.archived_at is not None
     assert (gone.results_url, gone.request_counts) == (None, batch.request_counts)
