@@ -37,6 +37,7 @@ from minimsg.server.count_tokens import count_tokens
 from minimsg.server.describe import describe, describe_api
 from minimsg.server.files import delete_file, get_content, get_file, list_files, upload_file
 from minimsg.server.health import health, live, ready
+from minimsg.server.links import check_public_url
 from minimsg.server.messages import create_message
 from minimsg.server.metrics import METRICS, Metrics, count_requests, metrics, watch_loop
 from minimsg.server.middleware import add_headers, expect, observe
@@ -96,6 +97,7 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
     app[BATCHES] = BatchRunner(app[SERVER])
     app[METRICS] = Metrics(worker)
     app[ALLOWED] = AllowList.of(config)
+    check_public_url(config)
     app[KEYS] = open_keys(config)
     app[RATES] = app[SERVER].rates
     app.add_routes(ROUTES)
