@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -99,7 +100,7 @@ class BatchRunner:
         try:
             await self._keep(item, *await self._result(item, gives_way))
         except Exception:
-            await self._server.store.release_items([item])
+            await _patiently(partial(self._server.store.release_items, [item]))
             raise
 
     async def _next(self) -> Item | None:
@@ -170,13 +171,18 @@ class BatchRunner:
 
     async def _keep(self, item: Item, kind: ResultKind, body: bytes) -> None:
         """Put a result on disk, however long the disk has no room."""
-        while True:
-            try:
-                await self._server.store.finish_item(item.batch_id, item.custom_id, kind, body)
-            except StoreFull:  # which it has logged
-                await asyncio.sleep(RETRY_S)
-            else:
-                return
+        finish = self._server.store.finish_item
+        await _patiently(partial(finish, item.batch_id, item.custom_id, kind, body))
+
+
+async def _patiently(write: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        try:
+            await write()
+        except StoreFull:  # which it has logged
+            await asyncio.sleep(RETRY_S)
+        else:
+            return
 
 
 def _failed(error: Exception, request_id: str) -> bytes:

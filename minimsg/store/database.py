@@ -57,14 +57,22 @@ class Database:
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="store-write")
         self._reading = ThreadPoolExecutor(1, thread_name_prefix="store-read")
 
-    async def write(self, work: Work[T], *, is_synced: bool = True) -> T:
+    async def write(
+        self,
+        work: Work[T],
+        then: Callable[[T], object] = lambda done: None,
+        *,
+        is_synced: bool = True,
+    ) -> T:
         """`work` as one transaction; what it raises undoes it. Raises StoreFull.
+
+        What is in memory changes in `then`, on the same thread, once it is on disk.
 
         A caller that is cancelled does not stop it. If it is not `is_synced`, it outlives
         this process only; the next one that is takes it along.
         """
         loop = asyncio.get_running_loop()
-        transact = partial(self._transact, work, is_synced)
+        transact = partial(self._transact, work, then, is_synced)
         return await loop.run_in_executor(self._writing, transact)
 
     async def read(self, work: Work[T]) -> T:
@@ -79,7 +87,7 @@ class Database:
         self._reader.close()
         self._writer.close()
 
-    def _transact(self, work: Work[T], is_synced: bool) -> T:
+    def _transact(self, work: Work[T], then: Callable[[T], object], is_synced: bool) -> T:
         num_changes = self._writer.total_changes
         with self._disk.writing():
             self._check_place()
@@ -87,6 +95,7 @@ class Database:
             done = _in_transaction(self._writer, work, "BEGIN IMMEDIATE")
         if self._writer.total_changes != num_changes:
             self._disk.has_taken()
+        then(done)
         return done
 
     def _check_place(self) -> None:

@@ -136,14 +136,23 @@ class Store:
 
     async def next_items(self, num_items: int) -> list[Item]:
         """Claim at most `num_items` requests to run, those whose turn it is. Raises StoreFull."""
-        # Not synced: it must be known when this process dies, not when the machine does.
-        return await self._database.write(
-            lambda c: waiting.claim(c, self._claims, num_items), is_synced=False
-        )
+        items: list[Item] = []
+        while len(items) < num_items:
+            # Not synced: it must be known when this process dies, not when the machine does.
+            item = await self._database.write(
+                lambda c: waiting.begin(c, self._claims), self._claims.add, is_synced=False
+            )
+            if item is None:
+                break
+            items.append(item)
+        return items
 
     async def release_items(self, items: Collection[Item]) -> None:
         """Put claimed requests back: nothing died of them. Raises StoreFull."""
-        await self._database.write(lambda c: waiting.release(c, self._claims, items))
+        keys = [(item.batch_id, item.custom_id) for item in items]
+        await self._database.write(
+            lambda c: waiting.release(c, items), lambda _: self._claims.remove(keys)
+        )
 
     async def finish_item(
         self, batch_id: str, custom_id: str, kind: ResultKind, result: bytes
@@ -153,9 +162,10 @@ class Store:
         Raises StoreFull: the request is still claimed, and this can be tried again.
         """
         key, now = (batch_id, custom_id), self.clock()
-        is_first = await self._database.write(lambda c: batches.finish(c, key, kind, result, now))
-        await self._database.write(lambda c: self._claims.items.pop(key, None))
-        return is_first
+        return await self._database.write(
+            lambda c: batches.finish(c, key, kind, result, now),
+            lambda _: self._claims.remove([key]),
+        )
 
     async def results(self, batch_id: str) -> AsyncIterator[Result]:
         """The results there are, in the order of the requests, a bounded number in memory.

@@ -10,7 +10,7 @@ that the next death is counted against the right one. Runs inside a transaction.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from minimsg.store.batches import IS_MADE, Key
@@ -30,36 +30,30 @@ class Claims:
         """Whether something runs that must be alone."""
         return any(item.num_deaths for item in self.items.values())
 
-    def add(self, item: Item) -> None:
+    def add(self, item: Item | None) -> None:
         """It runs; others are next."""
+        if item is None:
+            return
         self.items[item.batch_id, item.custom_id] = item
         latest = max(self.turns.values(), default=0)
         self.turns[item.tenant] = self.batch_turns[item.batch_id] = latest + 1
 
-
-def claim(connection: sqlite3.Connection, claims: Claims, num_items: int) -> list[Item]:
-    """At most `num_items` requests that are to run now; they are begun, also on disk."""
-    items: list[Item] = []
-    while len(items) < num_items and (item := _next(connection, claims)) is not None:
-        connection.execute(
-            "UPDATE batch_items SET num_begun = num_begun + 1 WHERE custom_id = ? "
-            "AND batch = (SELECT number FROM batches WHERE id = ?)",
-            (item.custom_id, item.batch_id),
-        )
-        claims.add(item)
-        items.append(item)
-    return items
+    def remove(self, keys: Iterable[Key]) -> None:
+        """They run no more."""
+        for key in keys:
+            self.items.pop(key, None)
 
 
-def release(connection: sqlite3.Connection, claims: Claims, items: Collection[Item]) -> None:
+def begin(connection: sqlite3.Connection, claims: Claims) -> Item | None:
+    """The request that is to run now, if there is one; it is begun on disk, to be claimed then."""
+    if (item := _next(connection, claims)) is not None:
+        _count(connection, [item], 1)
+    return item
+
+
+def release(connection: sqlite3.Connection, items: Collection[Item]) -> None:
     """They were not begun after all."""
-    connection.executemany(
-        "UPDATE batch_items SET num_begun = num_begun - 1 WHERE custom_id = ? "
-        "AND batch = (SELECT number FROM batches WHERE id = ?)",
-        [(item.custom_id, item.batch_id) for item in items],
-    )
-    for item in items:
-        claims.items.pop((item.batch_id, item.custom_id), None)
+    _count(connection, items, -1)
 
 
 def _next(connection: sqlite3.Connection, claims: Claims) -> Item | None:
@@ -99,3 +93,11 @@ def _read(connection: sqlite3.Connection, number: int, place: int) -> Item:
         (number, place),
     ).fetchone()
     return Item(*row)
+
+
+def _count(connection: sqlite3.Connection, items: Collection[Item], change: int) -> None:
+    connection.executemany(
+        "UPDATE batch_items SET num_begun = num_begun + ? WHERE custom_id = ? "
+        "AND batch = (SELECT number FROM batches WHERE id = ?)",
+        [(change, item.custom_id, item.batch_id) for item in items],
+    )

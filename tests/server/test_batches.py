@@ -353,8 +353,29 @@ async def test_probes_and_methods(scripted: Running, prefix: str) -> None:
         async with scripted.session.head(scripted.url + prefix + path) as response:
             assert (response.status, await response.read()) == (200, b"")
     path = f"{prefix}/messages/batches/{made['id']}"
-    status, _, headers = await fail(scripted, "PUT", path)
-    assert (status, headers["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS")
+    for method, route, allowed in (
+        ("PUT", "", "DELETE, GET, HEAD, OPTIONS"),
+        ("POST", "/results", "GET, HEAD, OPTIONS"),
+        ("GET", "/cancel", "OPTIONS, POST"),
+    ):
+        status, error, headers = await fail(scripted, method, path + route)
+        assert (status, error["type"]) == (405, "invalid_request_error")
+        assert headers["Allow"] == allowed
+
+
+async def test_the_results_may_be_probed_and_a_deleted_batch_is_no_cursor(
+    scripted: Running, client: AsyncAnthropic
+) -> None:
+    ids = [(await client.messages.batches.create(requests=requests("a"))).id for _ in range(2)]
+    for id in ids:
+        await ended(client, id)
+    async with scripted.session.head(f"{scripted.url}{ROUTE}/{ids[0]}/results") as response:
+        assert (response.status, await response.read()) == (200, b"")
+    await client.messages.batches.delete(ids[0])
+    for cursor in ("after_id", "before_id"):
+        status, error, _ = await fail(scripted, "GET", f"{ROUTE}?{cursor}={ids[0]}")
+        assert (status, error["type"]) == (400, "invalid_request_error")
+    assert [each["id"] for each in await listed(scripted)] == ids[1:]
 
 
 async def test_a_batch_that_is_deleted_while_it_is_read_ends_torn_and_not_in_order(
