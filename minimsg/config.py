@@ -159,6 +159,11 @@ class ServerConfig:
         "An Origin whose web pages may call the server, besides loopback; may be given "
         "several times; * allows all.",
     )
+    public_url: str | None = option(
+        None,
+        "URL that clients call the server by, such as https://llm.example.org, for the links in "
+        "its answers; default is what each request says. Needed behind a proxy that ends TLS.",
+    )
     requests_per_minute: int | None = option(
         None, "Requests a tenant may make in a minute; default is no limit.", minimum=1
     )

@@ -163,7 +163,8 @@ class StoreFull(RequestError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The server has no room left to store this.", headers={"x-should-retry": "false"}
+            "The server cannot store this: its disk takes no more.",
+            headers={"x-should-retry": "false"},
         )
 
 

@@ -37,6 +37,7 @@ from minimsg.server.count_tokens import count_tokens
 from minimsg.server.describe import describe, describe_api
 from minimsg.server.files import delete_file, get_content, get_file, list_files, upload_file
 from minimsg.server.health import health, live, ready
+from minimsg.server.links import check_public_url
 from minimsg.server.messages import create_message
 from minimsg.server.metrics import METRICS, Metrics, count_requests, metrics, watch_loop
 from minimsg.server.middleware import add_headers, expect, observe
@@ -78,7 +79,7 @@ ROUTES: Final = [
 ]  # clients whose base URL already ends in /v1 leave it out
 
 EXIT_OK, EXIT_ENGINE, EXIT_INTERRUPTED = 0, 70, 130
-EXPIRY_S: Final = 30.0  # between two looks at what in the store is too old
+TIDY_S: Final = 30.0  # between two looks at what in the store is too old
 FAREWELL_S: Final = 2.0  # to send an error to every stream that is cut
 
 
@@ -96,6 +97,7 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
     app[BATCHES] = BatchRunner(app[SERVER])
     app[METRICS] = Metrics(worker)
     app[ALLOWED] = AllowList.of(config)
+    check_public_url(config)
     app[KEYS] = open_keys(config)
     app[RATES] = app[SERVER].rates
     app.add_routes(ROUTES)
@@ -201,17 +203,17 @@ def _base_url(runner: web.AppRunner) -> str:
 async def _keep_store(app: web.Application) -> AsyncIterator[None]:
     store = app[SERVER].store
     await store.open()
-    expiring = asyncio.create_task(_expire(store))
+    tidying = asyncio.create_task(_tidy(store))
     yield
-    expiring.cancel()
+    tidying.cancel()
     await store.close()
 
 
-async def _expire(store: Store) -> None:
+async def _tidy(store: Store) -> None:
     while True:
         with suppress(StoreFull):  # which it has logged; next time
-            await store.expire()
-        await asyncio.sleep(EXPIRY_S)
+            await store.tidy()
+        await asyncio.sleep(TIDY_S)
 
 
 async def _run_engine(app: web.Application) -> AsyncIterator[None]:

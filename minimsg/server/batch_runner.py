@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from aiohttp import web
 from pydantic import TypeAdapter
 
 from minimsg.engine.types import Priority
-from minimsg.errors import GenerationFailed, Overloaded, StoreFull
+from minimsg.errors import GenerationFailed, InternalError, Overloaded, StoreFull
 from minimsg.protocol.batches import errored, succeeded
 from minimsg.protocol.build import fold
 from minimsg.protocol.dialect import Dialect
@@ -35,12 +36,14 @@ from minimsg.server.prepare import prepare_message
 from minimsg.server.respond import as_request_error
 from minimsg.server.state import Server
 from minimsg.store import Item, ResultKind
+from minimsg.store.records import MAX_DEATHS
 
 logger = logging.getLogger(__name__)
 
 NUM_AT_ONCE: Final = 4
 RETRY_S: Final = 1.0  # as 529 tells clients
 MAX_FAILURES: Final = 3  # of the engine beneath one request, which may be their cause
+DEADLY: Final = f"The server died {MAX_DEATHS} times while it ran this request."
 
 DIALECT: Final[TypeAdapter[Dialect]] = TypeAdapter(Dialect)
 
@@ -84,6 +87,10 @@ class BatchRunner:
             try:
                 if (item := await self._next()) is not None:
                     await self._run(item, gives_way=number > 0)
+                    self.wake()  # there may be one that had to be alone
+            except StoreFull:  # which it has logged
+                self.wake()
+                await asyncio.sleep(RETRY_S)
             except Exception:  # the outermost loop: whatever the store has, it may pass
                 logger.exception("a request of a message batch is tried again")
                 self.wake()
@@ -93,7 +100,7 @@ class BatchRunner:
         try:
             await self._keep(item, *await self._result(item, gives_way))
         except Exception:
-            await self._server.store.release_items([item])
+            await _patiently(partial(self._server.store.release_items, [item]))
             raise
 
     async def _next(self) -> Item | None:
@@ -110,6 +117,8 @@ class BatchRunner:
     async def _result(self, item: Item, gives_way: bool) -> tuple[ResultKind, bytes]:
         """What comes of a request, after as many tries as it needs."""
         num_failures = 0
+        if item.num_deaths >= MAX_DEATHS:
+            return "errored", _failed(InternalError(DEADLY), new_id("req_"))
         while True:
             request_id = new_id("req_")
             try:
@@ -162,13 +171,18 @@ class BatchRunner:
 
     async def _keep(self, item: Item, kind: ResultKind, body: bytes) -> None:
         """Put a result on disk, however long the disk has no room."""
-        while True:
-            try:
-                await self._server.store.finish_item(item.batch_id, item.custom_id, kind, body)
-            except StoreFull:  # which it has logged
-                await asyncio.sleep(RETRY_S)
-            else:
-                return
+        finish = self._server.store.finish_item
+        await _patiently(partial(finish, item.batch_id, item.custom_id, kind, body))
+
+
+async def _patiently(write: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        try:
+            await write()
+        except StoreFull:  # which it has logged
+            await asyncio.sleep(RETRY_S)
+        else:
+            return
 
 
 def _failed(error: Exception, request_id: str) -> bytes:

@@ -30,11 +30,11 @@ async def read_uploads(files: Files, tenant: str, body: bytes) -> dict[str, Uplo
     for id in ids:
         try:
             file = await files.get(tenant, id)
+            uploads[id] = await _read(files, file, room)
         except NotFound as error:
             if error.error_code == "file_expired":
                 uploads[id] = Upload(why=error.message, has_expired=True)
             continue
-        uploads[id] = await _read(files, file, room)
         room -= file.size_bytes if uploads[id].text is not None else 0
     return uploads
 
