@@ -82,7 +82,7 @@ def _option(config: type, field: Field[Any]) -> Callable[[Callable[..., R]], Cal
         default=field.default,
         help=field.metadata["help"],
         show_default=True,
-        envvar=environment_name(field.name),
+        envvar=[environment_name(field.name), *field.metadata["environment"]],
         show_envvar=True,
     )
 
