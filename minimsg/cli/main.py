@@ -91,6 +91,7 @@ def main() -> None:
     Examples:
       minimsg serve                      a server on http://127.0.0.1:8080
       minimsg run smollm2 "Why is the sky blue?"
+      minimsg batch run requests.jsonl -o results.jsonl
       minimsg doctor                     what this machine can do
 
     Every setting has an environment name, shown in the help of its command. Shell
