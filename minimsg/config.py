@@ -23,13 +23,18 @@ def option(
     choices: tuple[str, ...] = (),
     minimum: int = 0,
     maximum: int | None = None,
+    environment: tuple[str, ...] = (),
 ) -> T:
-    """A dataclass field with its help text; `choices` closes the set, the others bound numbers."""
+    """A dataclass field with its help text; `choices` closes the set, the others bound numbers.
+
+    `environment`: names that others have given it, looked at after our own.
+    """
     metadata: dict[str, Any] = {
         "help": help,
         "choices": choices,
         "minimum": minimum,
         "maximum": maximum,
+        "environment": environment,
     }
     value: T = field(default=default, metadata=metadata)
     return value

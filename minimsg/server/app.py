@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -44,6 +44,7 @@ from minimsg.server.middleware import add_headers, expect, observe
 from minimsg.server.models import get_model, list_models
 from minimsg.server.origin import ALLOWED, AllowList, guard
 from minimsg.server.ratelimit import RATES, limit_requests
+from minimsg.server.signals import signals
 from minimsg.server.state import SERVER, Server
 from minimsg.server.traces import WithoutMessages
 from minimsg.store import Store
@@ -137,7 +138,7 @@ async def serve(app: web.Application, config: ServerConfig, on_ready: Callable[[
             raise ConfigError(
                 f"cannot listen on {config.host}:{config.port}: {error.strerror}"
             ) from error
-        with _signals() as received:
+        with signals() as received:
             on_ready(_base_url(runner))
             return await _run(app[SERVER], received)
     finally:
@@ -176,23 +177,6 @@ async def _drain(server: Server, received: asyncio.Queue[int]) -> None:
     )
     done.cancel()
     again.cancel()
-
-
-@contextmanager
-def _signals() -> Iterator[asyncio.Queue[int]]:
-    """SIGTERM and SIGINT as items of a queue."""
-    received: asyncio.Queue[int] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-
-    def receive(number: int, frame: object) -> None:
-        loop.call_soon_threadsafe(received.put_nowait, number)
-
-    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _base_url(runner: web.AppRunner) -> str:

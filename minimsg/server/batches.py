@@ -28,7 +28,8 @@ from minimsg.protocol.timestamps import rfc3339
 from minimsg.protocol.validation import validate
 from minimsg.server.auth import TENANT
 from minimsg.server.batch_body import body_on_disk
-from minimsg.server.batch_runner import BATCHES, DIALECT
+from minimsg.server.batch_item import DIALECT
+from minimsg.server.batch_runner import BATCHES
 from minimsg.server.dialect import dialect_of
 from minimsg.server.links import link
 from minimsg.server.respond import ignored_header, json_response
