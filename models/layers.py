@@ -218,8 +218,8 @@ class DecoderLayer(nn.Module):
         return {
             "input_layernorm.weight": self.attention_norm.weight,
             "post_attention_layernorm.weight": self.mlp_norm.weight,
-            **_prefixed("self_attn", self.attention.checkpoint_tensors()),
-            **_prefixed("mlp", self.mlp.checkpoint_tensors()),
+            **prefixed("self_attn", self.attention.checkpoint_tensors()),
+            **prefixed("mlp", self.mlp.checkpoint_tensors()),
         }
 
 
@@ -275,10 +275,11 @@ class Decoder(nn.Module):
     def checkpoint_tensors(self) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {"model.embed_tokens.weight": self._embedding}
         for index, layer in enumerate(cast(Iterable[DecoderLayer], self.layers)):
-            tensors |= _prefixed(f"model.layers.{index}", layer.checkpoint_tensors())
+            tensors |= prefixed(f"model.layers.{index}", layer.checkpoint_tensors())
         tensors["model.norm.weight"] = self.norm.weight
         return tensors if self.embedding is None else {**tensors, **self.head.rows("lm_head")}
 
 
-def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """`tensors` with `prefix` and a dot before each name."""
     return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
