@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,8 +12,13 @@ import torch
 import transformers
 from numpy.typing import NDArray
 from PIL import Image
+from tokenizers import AddedToken
 from torch import Tensor, nn
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+from minimsg.builtin import TURN_END, byte_tokenizer
+
+from .checkpoints import edit_config
 
 IMAGE_ID, START_ID, END_ID = 120, 122, 123
 PATCH, MERGE = 4, 2
@@ -77,15 +82,15 @@ PREPROCESSOR: dict[str, Any] = {
 class SeeingOracle:
     """A transformers model with its own preprocessing."""
 
-    def __init__(self, model: Any, processor: Any) -> None:
-        self.model, self.processor = model, processor
+    def __init__(self, model: Any, processor: Any, image_id: int) -> None:
+        self.model, self.processor, self.image_id = model, processor, image_id
 
     def pixels(self, pictures: Sequence[Image.Image]) -> Any:
         return self.processor(list(pictures), return_tensors="pt")
 
     def logits(self, ids: list[int], pictures: Sequence[Image.Image]) -> Tensor:
         """`(T, V)` of one sequence, computed without any cache."""
-        types = torch.tensor([[int(id == IMAGE_ID) for id in ids]])
+        types = torch.tensor([[int(id == self.image_id) for id in ids]])
         with torch.inference_mode():
             output = self.model(
                 input_ids=torch.tensor([ids]), mm_token_type_ids=types,
@@ -94,13 +99,41 @@ class SeeingOracle:
         return cast(Tensor, output.logits[0])
 
 
-def save_seeing(folder: Path, family: str, **settings: object) -> SeeingOracle:
+IMAGE_TOKENS = ("<|image_pad|>", "<|vision_start|>", "<|vision_end|>")
+CHATTING_IDS = dict(zip(IDS, (259, 258, 260, 261), strict=True))
+TEMPLATE = (
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}"
+    "{% if message['content'] is string %}{{ message['content'] }}{% else %}"
+    "{% for item in message['content'] %}{{ item['text'] }}{% endfor %}{% endif %}"
+    "{{ '<|im_end|>\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+
+
+def save_chatting(folder: Path, family: str = "qwen3_vl") -> SeeingOracle:
+    """The same with a vocabulary of bytes, the tokens of images behind, and a chat template."""
+    size = {"vocab_size": 262, "max_position_embeddings": 2048}
+    oracle = save_seeing(folder, family, CHATTING_IDS, **size)
+    tokenizer = byte_tokenizer()
+    tokenizer.add_special_tokens(
+        [AddedToken(token, special=True, normalized=False) for token in IMAGE_TOKENS]
+    )
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "chat_template.jinja").write_text(TEMPLATE, "utf-8")
+    (folder / "generation_config.json").write_text("{}")
+    edit_config(folder, {"eos_token_id": TURN_END})
+    return oracle
+
+
+def save_seeing(
+    folder: Path, family: str, ids: Mapping[str, int] = IDS, **settings: object
+) -> SeeingOracle:
     """Write a model of `family` with its preprocessor; all its weights are random."""
     make_config, make_model, text, tower = FAMILIES[family]
     config = make_config(
         text_config={**TEXT, **text, **settings},
         vision_config={**TOWER, **tower},
-        **IDS,
+        **ids,
         tie_word_embeddings=bool(settings.get("tie_word_embeddings", False)),
     )
     model = make_model(config).eval()
@@ -112,7 +145,8 @@ def save_seeing(folder: Path, family: str, **settings: object) -> SeeingOracle:
             weight.copy_(1 + noise if is_norm and name.endswith("weight") else noise)
     model.save_pretrained(folder)
     (folder / "preprocessor_config.json").write_text(json.dumps(PREPROCESSOR))
-    return SeeingOracle(model, Qwen2VLImageProcessorPil(**PREPROCESSOR))
+    processor = Qwen2VLImageProcessorPil(**PREPROCESSOR)
+    return SeeingOracle(model, processor, ids["image_token_id"])
 
 
 def picture(width: int, height: int, seed: int = 0) -> Image.Image:
