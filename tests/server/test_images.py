@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable
 from io import BytesIO
@@ -204,7 +207,7 @@ def test_the_bill_of_an_image_has_all_its_tokens(served: Served) -> None:
 def test_a_cache_mark_behind_an_image_covers_it(served: Served) -> None:
     """The token behind is not sure to be the block's, and is left out."""
     mark: Json = {"cache_control": {"type": "ephemeral"}}
-    given = prepared(served, ask(block(CATS, **mark), text("and then")))
+    given = prepared(served, ask({**block(CATS), **mark}, text("and then")))
     assert [each.num_tokens for each in given.marks] == [image.stop for image in given.images]
     answered: Any = result(text("a"), block(CATS), text("b"))
     answered["messages"][-1]["content"][0] |= mark
@@ -356,3 +359,45 @@ async def test_an_uploaded_image_is_read_by_its_id(start: Start, tmp_path: Path)
     error, _ = await running.post(ask(words, text()), status=400)
     assert "text/plain is no image" in str(error)
     await running.post(ask(absent, text()), status=404)
+
+
+async def test_hostile_images_end_only_their_own_request(seeing: Running) -> None:
+    """Rows of broken, lying and oversized pictures, while somebody else is answered."""
+    plain = ask(text("Say something."), max_tokens=60)
+    before, _ = await seeing.post(plain)
+    png, noise = base64.b64decode(encoded(CATS)), encoded(Image.effect_noise((99, 99), 80), "JPEG")
+    hostile = [
+        source(bomb()),
+        source(encoded(CATS), "image/webp"),
+        source(base64.b64encode(png[:40]).decode()),
+        source(base64.b64encode(b"\xff\xd8\xff" * 999).decode(), "image/jpeg"),
+        source(noise[: len(noise) // 8 * 4], "image/jpeg"),
+        block(picture(1, 8_000)),
+        block(Image.new("1", (8_001, 8_000))),
+    ]
+    refusals = (seeing.post(ask(each, text()), status=400) for each in hostile)
+    (during, _), *answers = await asyncio.gather(seeing.post(plain), *refusals)
+    assert during["content"] == before["content"]
+    for answer, _ in answers:
+        error: Any = answer["error"]
+        assert error["type"] == "invalid_request_error"
+        assert error["message"].startswith("messages.0.content.0.image.source")
+
+
+async def test_the_largest_picture_that_is_allowed_is_read(seeing: Running) -> None:
+    answer, _ = await seeing.post(ask(block(Image.new("1", (8_000, 8_000))), text(), max_tokens=1))
+    usage: Any = answer["usage"]
+    assert usage["input_tokens"] > 36  # 6 by 6, as the preprocessor allows
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not count address space")
+def test_a_process_that_prepares_cannot_take_all_memory() -> None:
+    lines = (
+        "from minimsg.server.prepare_process import limit_memory",
+        "limit_memory(1 << 30)",
+        "bytearray(2 << 30)",
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "; ".join(lines)], capture_output=True, text=True, timeout=60
+    )
+    assert "MemoryError" in done.stderr
