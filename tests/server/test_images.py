@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -401,3 +402,24 @@ def test_a_process_that_prepares_cannot_take_all_memory() -> None:
         [sys.executable, "-c", "; ".join(lines)], capture_output=True, text=True, timeout=60
     )
     assert "MemoryError" in done.stderr
+
+
+def test_a_recorded_request_with_a_picture_is_read_and_counted(
+    served: Served, test_data: Path
+) -> None:
+    """Claude Code's Read of an image, without the PDF that it reads as well.
+
+    The recording has other bytes in place of the picture.
+    """
+    recorded = (test_data / "recordings" / "img_02.json").read_text("utf-8")
+    body = json.loads(recorded.replace("<base64 100 chars>", encoded(CATS)))["body"]
+    for answer in body["messages"][3]["content"]:
+        if isinstance(parts := answer.get("content"), list):
+            answer["content"] = [part for part in parts if part["type"] != "document"]
+    settings = replace(served.settings, catalog=Catalog(NAME, any_model=True), max_context=1 << 20)
+    wide = replace(served, settings=settings)
+    given = prepared(wide, body)
+    assert [(image.rows, image.columns) for image in given.images] == [(5, 4)]
+    kept = {key: body[key] for key in ("model", "messages", "system", "tools") if key in body}
+    counted = count_prompt(json.dumps(kept).encode(), wide, dialect_of(served))
+    assert counted.answer["input_tokens"] == len(given.prompt_ids)
