@@ -277,8 +277,9 @@ class Backend:
         return Joined(structs, layers, row_sizes)
 
     def run_layers(self, x: Tensor, joined: Joined, rotation: Rotation, layout: Layout) -> None:
-        assert x.is_contiguous(), "the C code reads rows one after the other"
-        assert x.dtype is torch.float32
+        for rows in (x, rotation.cos, rotation.sin):
+            assert rows.is_contiguous(), "the C code reads rows one after the other"
+            assert rows.dtype is torch.float32
         heads, pages = joined.structs[0].heads, joined.parts[0].pages
         plan = self._plan(layout, pages.key.shape[1], heads.num_heads, heads.num_kv_heads)
         sizes = [len(x) * each for each in joined.row_sizes]

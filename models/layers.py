@@ -229,8 +229,8 @@ class DecoderLayer(nn.Module):
         return {
             "input_layernorm.weight": self.attention_norm.weight,
             "post_attention_layernorm.weight": self.mlp_norm.weight,
-            **_prefixed("self_attn", self.attention.checkpoint_tensors()),
-            **_prefixed("mlp", self.mlp.checkpoint_tensors()),
+            **prefixed("self_attn", self.attention.checkpoint_tensors()),
+            **prefixed("mlp", self.mlp.checkpoint_tensors()),
         }
 
 
@@ -256,14 +256,19 @@ class Decoder(nn.Module):
     def forward(self, inputs: Inputs, cache: Sequence[Pages]) -> Tensor:
         x = F.embedding(inputs.ids, self._embedding).to(self.norm.weight.dtype)  # (T, hidden)
         reach = max(inputs.layout.context_lens)
-        rotation = self.rotary(inputs.positions, x.dtype, reach)
-        if self.operator is not None:
-            self.operator.run_layers(x, self._joined(cache), rotation, inputs.layout)
-        else:
-            for layer, pages in zip(self.layers, cache, strict=True):
-                layer(x, rotation, pages, inputs.layout)
+        self.run_layers(x, self.rotary(inputs.positions, x.dtype, reach), cache, inputs.layout)
         logits: Tensor = self.head(x[inputs.sample_rows], self.norm)  # (S, V)
         return logits.float()
+
+    def run_layers(
+        self, x: Tensor, rotation: Rotation, cache: Sequence[Pages], layout: Layout
+    ) -> None:
+        """Adds to `x` `(T, hidden)` in place."""
+        if self.operator is not None:
+            self.operator.run_layers(x, self._joined(cache), rotation, layout)
+            return
+        for layer, pages in zip(self.layers, cache, strict=True):
+            layer(x, rotation, pages, layout)
 
     def hand_over(
         self, operator: LinearOperator, formats: Formats, packed: Mapping[str, Tensor]
@@ -301,10 +306,11 @@ class Decoder(nn.Module):
     def checkpoint_tensors(self) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {"model.embed_tokens.weight": self._embedding}
         for index, layer in enumerate(cast(Iterable[DecoderLayer], self.layers)):
-            tensors |= _prefixed(f"model.layers.{index}", layer.checkpoint_tensors())
+            tensors |= prefixed(f"model.layers.{index}", layer.checkpoint_tensors())
         tensors["model.norm.weight"] = self.norm.weight
         return tensors if self.embedding is None else {**tensors, **self.head.rows("lm_head")}
 
 
-def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """`tensors` with `prefix` and a dot before each name."""
     return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from minimsg.config import BY_TEMPLATE, ParserConfig
 from minimsg.constrain.constraint import Constraint, check_strictly, constraint_of
-from minimsg.engine.types import CacheMark, SamplingParams
+from minimsg.engine.types import CacheMark, ImageSpan, SamplingParams
 from minimsg.parsing.calls import CallableTool
 from minimsg.parsing.thinking import ThinkingTags
 from minimsg.prompt.bill import bill_of
@@ -23,7 +23,7 @@ from minimsg.prompt.caching import cache_marks
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.fingerprint import fingerprint_of
 from minimsg.prompt.probe_thinking import ThinkingForm
-from minimsg.prompt.render import Prompt, check_length, render
+from minimsg.prompt.render import Prompt, check_length, images_of, render
 from minimsg.prompt.replay import Remembered
 from minimsg.prompt.thinking import ThinkingPlan, plan_thinking
 from minimsg.prompt.tools import toolbox_of
@@ -73,8 +73,8 @@ class Known:
 
     @property
     def num_chars(self) -> int:
-        """Of the texts that a body grows by."""
-        return sum(len(upload.text or "") for upload in (self.uploads or {}).values())
+        """Of the files that a body grows by."""
+        return sum(upload.num_chars for upload in (self.uploads or {}).values())
 
 
 NOTHING: Final = Known(Seal.of("", secrets.token_bytes(KEY_BYTES)), None)
@@ -85,6 +85,7 @@ class Prepared:
     """A request for a reply, checked and tokenized."""
 
     prompt_ids: list[int]
+    images: tuple[ImageSpan, ...]
     continues: bool  # the reply goes on with text that the prompt ends with
     max_tokens: int
     stream: bool
@@ -127,6 +128,7 @@ def prepare_message(
     replay = None if prompt.continues else prompt.replay
     return Prepared(
         prompt_ids=prompt.ids,
+        images=images_of(prompt, served.chat),
         continues=prompt.continues,
         max_tokens=max_tokens,
         stream=request.stream,

@@ -170,6 +170,7 @@ class Server:
             id=request_id,
             tenant=tenant,
             prompt_ids=prepared.prompt_ids,
+            images=prepared.images,
             max_tokens=prepared.max_tokens,
             end_ids=self.chat.end_ids,
             sampling=prepared.sampling,

@@ -19,16 +19,13 @@ import torch
 import transformers
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-from minimsg.errors import KernelUnavailable
-from minimsg.kernels import choose, names
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
 from minimsg.models.layers import Decoder
 from minimsg.models.rope import Rotary
-from minimsg.models.weights import load_model
 
 from .checkpoints import Oracle, logits_of, read_checkpoint, respell_as_hub, save_checkpoint
-from .paged import PagedRun
+from .paged import KERNELS, PagedRun, load
 
 TOLERANCE = 1e-4
 PROMPT, DECODED = 40, 6  # longer than two pages, a window, and every original context below
@@ -72,16 +69,6 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def runs_here(kernel: str) -> bool:
-    try:
-        choose(device=torch.device("cpu"), dtype=torch.float32, head_dim=16, name=kernel)
-    except KernelUnavailable:
-        return False
-    return True
-
-
-KERNELS = [name for name in names() if runs_here(name)]
-
 Save = Callable[..., tuple[Path, Oracle]]
 
 
@@ -95,12 +82,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Save:
         return folder, save_checkpoint(folder, family, **json.loads(settings))
 
     return lambda family, **settings: save(family, json.dumps(settings))
-
-
-def load(folder: Path, kernel: str = "cpu", dtype: torch.dtype = torch.float32) -> Model:
-    device, head_dim = torch.device("cpu"), ModelConfig.from_folder(folder).head_dim
-    backend = choose(device=device, dtype=dtype, head_dim=head_dim, name=kernel)
-    return load_model(folder, dtype=dtype, device=device, backend=backend)
 
 
 def assert_same_logits(model: Model, oracle: Oracle) -> None:
