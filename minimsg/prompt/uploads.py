@@ -39,11 +39,15 @@ class Upload:
         return len(self.text or "") + len(self.image or "")
 
 
-def with_uploads(request: R, uploads: Mapping[str, Upload]) -> R:
-    """`request` with each file that is a document or an image. Raises InvalidRequest, NotFound."""
+def with_uploads(request: R, uploads: Mapping[str, Upload], *, sees: bool) -> R:
+    """`request` with each file that is a document or, for a model that `sees`, an image.
+
+    Raises InvalidRequest, NotFound.
+    """
+    kinds = (DocumentBlock, ImageBlock) if sees else (DocumentBlock,)
 
     def resolved(block: Wire, path: str) -> Wire:
-        if not isinstance(block, (DocumentBlock, ImageBlock)):
+        if not isinstance(block, kinds):
             return block
         if not isinstance(block.source, FileSource):
             return block

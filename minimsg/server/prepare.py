@@ -171,7 +171,9 @@ def _checked(
     checked = validate(kind, parse_json(body, dialect), dialect)
     served.settings.catalog.find(checked.request.model)
     if known.uploads is not None:
-        checked = replace(checked, request=with_uploads(checked.request, known.uploads))
+        sees = served.chat.vision is not None
+        request = with_uploads(checked.request, known.uploads, sees=sees)
+        checked = replace(checked, request=request)
     checked.request.check(dialect)
     if dialect.is_strict:
         check_strictly(checked.request)
