@@ -164,6 +164,13 @@ class ServerConfig:
         "An Origin whose web pages may call the server, besides loopback; may be given "
         "several times; * allows all.",
     )
+    allow_urls: bool = option(
+        False,
+        "Fetch images and documents that requests name by URL: https, from public addresses only.",
+    )
+    allow_http_urls: bool = option(
+        False, "Fetch from http URLs too, which anybody on the way can read and change."
+    )
     public_url: str | None = option(
         None,
         "URL that clients call the server by, such as https://llm.example.org, for the links in "

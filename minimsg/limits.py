@@ -57,6 +57,8 @@ class Limits:
     many_images_side_pixels: int = 2_000  # may have so many pixels
     images_pixels: int = 256_000_000  # of all images of a request: four of the largest
     prepare_memory_bytes: int = 4 << 30  # of a process that prepares big bodies and images
+    urls: int = 20  # of one request; each may take
+    url_timeout_s: float = 10.0  # with all its redirects
     file_bytes: int = 500 * MIB  # API: of an upload
     upload_bytes_per_s: int = 64 * 1024  # that keep an upload from being late
     form_parts: int = 16

@@ -80,6 +80,7 @@ class Answerer:
             await asyncio.to_thread(loaded.worker.stop)
             server.grammars.close()
             await server.pool.close()
+            await server.close_fetcher()
             await server.store.close()
 
     def check(self) -> None:

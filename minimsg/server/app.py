@@ -208,6 +208,7 @@ async def _run_engine(app: web.Application) -> AsyncIterator[None]:
     warming.cancel()
     server.grammars.close()
     await server.pool.close()
+    await server.close_fetcher()
 
 
 async def _cut_replies(app: web.Application) -> None:

@@ -82,7 +82,10 @@ class ItemRunner:
         server, dialect = self._server, self._dialect(item)
         server.check_can_answer()
         async with self._preparing:
-            known = await server.known_of(item.tenant, item.params)
+            sources = await server.urls_of(item.params, dialect)
+        fetched = await server.fetch(sources)  # a slow one holds up no other request
+        async with self._preparing:
+            known = await server.known_of(item.tenant, item.params, fetched)
             prepared = await server.pool.run(prepare_message, item.params, dialect, known)
             generation = await server.generation(request_id, prepared, item.tenant)
         generation = replace(generation, priority=Priority.BACKGROUND)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from minimsg.config import BY_TEMPLATE, ParserConfig
@@ -27,7 +27,7 @@ from minimsg.prompt.render import Prompt, check_length, images_of, render
 from minimsg.prompt.replay import Remembered
 from minimsg.prompt.thinking import ThinkingPlan, plan_thinking
 from minimsg.prompt.tools import toolbox_of
-from minimsg.prompt.uploads import Upload, with_uploads
+from minimsg.prompt.uploads import Named, Upload, urls_in, with_uploads
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.counting import TokenCount
 from minimsg.protocol.dialect import Dialect
@@ -70,11 +70,13 @@ class Known:
     seal: Seal
     remembered: Remembered | None  # None: nothing is put back
     uploads: Mapping[str, Upload] | None = None  # by id; None: files are not read here
+    fetched: Mapping[str, Upload] = field(default_factory=dict)  # by URL
 
     @property
     def num_chars(self) -> int:
         """Of the files that a body grows by."""
-        return sum(upload.num_chars for upload in (self.uploads or {}).values())
+        files = (*(self.uploads or {}).values(), *self.fetched.values())
+        return sum(upload.num_chars for upload in files)
 
 
 NOTHING: Final = Known(Seal.of("", secrets.token_bytes(KEY_BYTES)), None)
@@ -110,6 +112,13 @@ class Counted:
 
     answer: TokenCount
     ignored: list[str]  # JSON paths of what changes nothing
+
+
+@dataclass(frozen=True, slots=True)
+class NamedUrls:
+    """What has to be fetched before a body can be prepared."""
+
+    sources: tuple[Named, ...]
 
 
 def prepare_message(
@@ -161,7 +170,16 @@ def count_prompt(body: bytes, served: Served, dialect: Dialect, known: Known = N
     return Counted(answer, _ignored(checked, prompt, dialect))
 
 
-WORK: Final = {function.__name__: function for function in (prepare_message, count_prompt)}
+def named_urls(body: bytes, served: Served, dialect: Dialect, known: Known = NOTHING) -> NamedUrls:
+    """What the body of POST /v1/messages names by URL, before it is read. Raises RequestError."""
+    request = validate(MessagesRequest, parse_json(body, dialect), dialect).request
+    served.settings.catalog.find(request.model)
+    return NamedUrls(urls_in(request, sees=dialect.can("images")))
+
+
+WORK: Final = {
+    function.__name__: function for function in (prepare_message, count_prompt, named_urls)
+}
 
 
 def _checked(
@@ -172,7 +190,7 @@ def _checked(
     served.settings.catalog.find(checked.request.model)
     if known.uploads is not None:
         sees = served.chat.vision is not None
-        request = with_uploads(checked.request, known.uploads, sees=sees)
+        request = with_uploads(checked.request, known.uploads, known.fetched, sees=sees)
         checked = replace(checked, request=request)
     checked.request.check(dialect)
     if dialect.is_strict:

@@ -23,7 +23,7 @@ from minimsg.errors import InternalError, InvalidRequest, NotFound, RequestError
 from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 from minimsg.protocol.dialect import Dialect
-from minimsg.server.prepare import WORK, Counted, Known, Prepared, Served, Settings
+from minimsg.server.prepare import WORK, Counted, Known, NamedUrls, Prepared, Served, Settings
 from minimsg.server.traces import trace
 
 
@@ -71,9 +71,8 @@ ERRAND: Final[TypeAdapter[Errand]] = TypeAdapter(Errand)
 SETTINGS: Final[TypeAdapter[Settings]] = TypeAdapter(Settings)
 DETAILS: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(dict[str, JsonValue])
 BYTES: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")  # of pictures
-REPLY: Final[TypeAdapter[Prepared | Counted | Failure]] = TypeAdapter(
-    Prepared | Counted | Failure, config=BYTES
-)
+Reply = Prepared | Counted | NamedUrls | Failure
+REPLY: Final[TypeAdapter[Reply]] = TypeAdapter(Reply, config=BYTES)
 
 
 def main(folder: str, settings_json: str) -> None:
@@ -103,7 +102,7 @@ def answer(errand: Errand, body: bytes, served: Served, replies: IO[bytes]) -> N
     replies.flush()
 
 
-def _attempt(errand: Errand, body: bytes, served: Served) -> Prepared | Counted | Failure:
+def _attempt(errand: Errand, body: bytes, served: Served) -> Reply:
     try:
         return WORK[errand.work](body, served, errand.dialect, errand.known)
     except RequestError as error:
