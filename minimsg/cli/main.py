@@ -27,6 +27,7 @@ VERBS = {
     "doctor": "minimsg.cli.doctor",
     "top": "minimsg.cli.top",
     "bench": "minimsg.cli.bench",
+    "conform": "minimsg.cli.conform",
 }
 
 

@@ -1,0 +1,133 @@
+"""A run: reach the server, find what it can do, play the cases, gather the verdicts.
+
+Cases are shuffled by the seed and played some at a time; those that want to be alone come
+last, one by one. Knows neither reports nor the terminal: whoever runs is told of each result
+as it comes. A single case is played in `player.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from minimsg.conformance.case import Case, Profile, Version
+from minimsg.conformance.catalog import load_features
+from minimsg.conformance.player import Player, missing, result
+from minimsg.conformance.reply import Reply
+from minimsg.conformance.request import Asking
+from minimsg.conformance.verdict import Result, Run, Verdict
+from minimsg.conformance.wire import Address, exchange
+from minimsg.errors import ConfigError
+
+Told = Callable[[Result], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a run goes."""
+
+    url: str
+    key: str | None = None
+    model: str | None = None  # None: the first of GET /v1/models
+    profile: Profile = "compat"
+    version: Version = "2023-06-01"
+    seed: int = 0
+    jobs: int = 4
+    timeout_s: float = 60.0
+    suite: str = ""  # which release of the cases, for the report
+
+
+class Unreachable(ConfigError):
+    """There is no Messages server, or none that answers the plainest request."""
+
+
+async def run(cases: Sequence[Case], settings: Settings, told: Told = lambda _: None) -> Run:
+    """Play `cases`. Raises Unreachable, and ConfigError for a URL that is none."""
+    started = perf_counter()
+    asking = Asking(Address.of(settings.url), settings.version, settings.key)
+    model, server = await _reach(asking, settings)
+    player = Player(asking, model, seed=settings.seed, timeout_s=settings.timeout_s)
+    await _detect(player, cases)
+    results = await _play_all(player, cases, settings, told)
+    return Run(
+        url=settings.url,
+        model=model,
+        server=server,
+        profile=settings.profile,
+        version=settings.version,
+        seed=settings.seed,
+        seconds=round(perf_counter() - started, 1),
+        suite=settings.suite,
+        features={name: str(state) for name, state in player.features.items()},
+        results=results,
+    )
+
+
+def applicable(cases: Sequence[Case], profile: Profile) -> list[Case]:
+    """The cases of a profile."""
+    return [case for case in cases if profile in case.profiles]
+
+
+async def _reach(asking: Asking, settings: Settings) -> tuple[str, str]:
+    """The model to ask for and the server's name for itself; the plainest request works."""
+    model = settings.model or await _first_model(asking, settings.timeout_s)
+    player = Player(asking, model, seed=settings.seed, timeout_s=settings.timeout_s)
+    (plain,) = (feature for feature in load_features() if feature.name == "messages")
+    reply = await player.ask(plain)
+    if reply.exchange.fault or reply.status != 200:
+        what = reply.exchange.fault or f"HTTP {reply.status}: {reply.source[:300]}"
+        raise Unreachable(f"{settings.url} does not answer the plainest request: {what}")
+    return model, reply.headers.get("server", "")
+
+
+async def _first_model(asking: Asking, timeout_s: float) -> str:
+    key = f"x-api-key: {asking.key}\r\n" if asking.key else ""
+    head = (
+        f"GET {asking.address.prefix}/v1/models HTTP/1.1\r\nhost: {asking.address.authority}\r\n"
+        f"connection: close\r\nanthropic-version: {asking.version}\r\n{key}\r\n"
+    )
+    reply = Reply(await exchange(asking.address, [head.encode()], timeout_s=timeout_s))
+    if reply.status == 0:
+        raise Unreachable(f"nothing answers: {reply.exchange.fault}")
+    body = reply.body if isinstance(reply.body, dict) else {}
+    models = body.get("data")
+    if isinstance(models, list) and models and isinstance(models[0], dict):
+        return str(models[0].get("id"))
+    raise Unreachable(f"HTTP {reply.status} of GET /v1/models names no model; give --model")
+
+
+async def _detect(player: Player, cases: Sequence[Case]) -> None:
+    """Ask for each feature that some case needs, one after the other."""
+    needed = {name for case in cases for name in case.needs}
+    for feature in load_features():
+        if feature.name in needed:
+            player.features[feature.name] = await player.probe(feature)
+
+
+async def _play_all(
+    player: Player, cases: Sequence[Case], settings: Settings, told: Told
+) -> list[Result]:
+    shuffled = list(cases)
+    random.Random(settings.seed).shuffle(shuffled)
+    places = asyncio.Semaphore(settings.jobs)
+    found: dict[str, Result] = {}
+
+    async def play(case: Case) -> None:
+        async with places:
+            found[case.id] = await _play(player, case)
+        told(found[case.id])
+
+    await asyncio.gather(*(play(case) for case in shuffled if not case.alone))
+    for case in shuffled:
+        if case.alone:
+            await play(case)
+    return [found[case.id] for case in cases]
+
+
+async def _play(player: Player, case: Case) -> Result:
+    features = {feature.name: feature for feature in load_features()}
+    reason = missing(case, features, player.features)
+    return result(case, Verdict.SKIP, reason) if reason else await player.play(case)
