@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from minimsg import __version__
-from minimsg.conformance.case import PROFILES, VERSIONS, Case, Profile, Version
+from minimsg.conformance.settings import PROFILES, VERSIONS, Profile, Settings, Version
 from minimsg.errors import ConfigError
 
 if TYPE_CHECKING:
-    from minimsg.conformance.runner import Settings
+    from minimsg.conformance.case import Case
     from minimsg.conformance.verdict import Result, Run
 
 EXIT_BROKEN, EXIT_STALE, EXIT_UNREACHABLE = 1, 3, 4
@@ -117,7 +117,7 @@ def run_cases(
     """
     from minimsg.conformance.catalog import load_cases, select
     from minimsg.conformance.report import listing
-    from minimsg.conformance.runner import Settings, applicable
+    from minimsg.conformance.runner import applicable
 
     cases = applicable(select(load_cases(), patterns), profile)
     if only_list:

@@ -13,13 +13,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from minimsg.conformance.settings import PROFILES, Profile, Version
+
 ID_PATTERN: Final = r"^[a-z0-9-]+(\.[a-z0-9-]+)+$"
 NAME_PATTERN: Final = r"^[a-z][a-z0-9_]*$"
-
-Profile = Literal["compat", "strict"]
-Version = Literal["2023-06-01", "2026-10-21"]
-PROFILES: Final[tuple[Profile, ...]] = ("compat", "strict")
-VERSIONS: Final[tuple[Version, ...]] = ("2023-06-01", "2026-10-21")
 
 Text = Annotated[str, Field(min_length=1)]
 Expression = Annotated[str, Field(min_length=1)]  # of `expression.py`

@@ -12,7 +12,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from minimsg.conformance.case import NAME_PATTERN, Expression, Step, Table, Text, Version
+from minimsg.conformance.case import NAME_PATTERN, Expression, Step, Table, Text
+from minimsg.conformance.settings import Version
 
 
 class State(StrEnum):

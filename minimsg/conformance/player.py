@@ -14,12 +14,13 @@ from time import perf_counter
 from typing import Final
 
 from minimsg.conformance.asserts import Fault, answered, first_fault, status, statuses
-from minimsg.conformance.case import Case, Json, Step, Version
+from minimsg.conformance.case import Case, Json, Step
 from minimsg.conformance.explain import explain
 from minimsg.conformance.expression import holds
 from minimsg.conformance.feature import REFUSALS, Feature, State
 from minimsg.conformance.reply import Reply
 from minimsg.conformance.request import Asking, Request, build
+from minimsg.conformance.settings import Version
 from minimsg.conformance.verdict import Failure, Result, Verdict
 from minimsg.conformance.wire import exchange
 
@@ -157,6 +158,7 @@ class Player:
 CONSTANT_NAMES: Final[dict[str, object]] = {
     "long": " ".join(f"Rule {n}: answer number {n} politely and in order." for n in range(24)),
     "letters": [*"etaoinshrdlucmfwypvbgkjqxz"],
+    "small_tool": {"name": "tool", "input_schema": {"type": "object"}},
     "turn": {"role": "user", "content": "Say hello."},
 }
 

@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from minimsg.conformance.case import Json, Step, Version
+from minimsg.conformance.case import Json, Step
 from minimsg.conformance.catalog import merge
 from minimsg.conformance.expression import Names, evaluate
+from minimsg.conformance.settings import Version
 from minimsg.conformance.wire import Address
 
 PLAIN: Final[Json] = {

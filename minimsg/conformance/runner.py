@@ -10,34 +10,19 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 
-from minimsg.conformance.case import Case, Profile, Version
+from minimsg.conformance.case import Case
 from minimsg.conformance.catalog import load_features
 from minimsg.conformance.player import Player, missing, result
 from minimsg.conformance.reply import Reply
 from minimsg.conformance.request import Asking
+from minimsg.conformance.settings import Profile, Settings
 from minimsg.conformance.verdict import Result, Run, Verdict
 from minimsg.conformance.wire import Address, exchange
 from minimsg.errors import ConfigError
 
 Told = Callable[[Result], None]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a run goes."""
-
-    url: str
-    key: str | None = None
-    model: str | None = None  # None: the first of GET /v1/models
-    profile: Profile = "compat"
-    version: Version = "2023-06-01"
-    seed: int = 0
-    jobs: int = 4
-    timeout_s: float = 60.0
-    suite: str = ""  # which release of the cases, for the report
 
 
 class Unreachable(ConfigError):

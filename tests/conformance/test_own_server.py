@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from minimsg.conformance.case import Profile, Version
 from minimsg.conformance.catalog import load_cases
-from minimsg.conformance.runner import Settings, applicable, run
+from minimsg.conformance.runner import applicable, run
+from minimsg.conformance.settings import Profile, Settings, Version
 from minimsg.conformance.verdict import Verdict
 
 from .conftest import Serve
