@@ -52,6 +52,11 @@ def of_kind(items: list[Mapping[str, object]], kind: str) -> list[Mapping[str, o
     return [item for item in items if item.get("type") == kind]
 
 
+def of_result(lines: list[Mapping[str, Any]], kind: str) -> object:
+    """The first line of a batch's results that ended in one way."""
+    return next((line for line in lines if line["result"]["type"] == kind), MISSING)
+
+
 def deltas(events: list[Mapping[str, Any]], kind: str) -> list[object]:
     """What the deltas of one type say, in order."""
     found = [e["delta"] for e in events if e.get("type") == "content_block_delta"]
@@ -148,6 +153,11 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + check
 
 
+def hexadecimal(number: int) -> str:
+    """A number as chunks write their size."""
+    return f"{number:x}"
+
+
 def plus(left: Any, right: Any) -> object:
     """What `+` does."""
     value: object = left + right
@@ -177,8 +187,8 @@ _PLAIN: Final[dict[str, Callable[..., object]]] = {
     "number": int,
 }
 _OURS: Final[tuple[Callable[..., object], ...]] = (
-    has, total, each, kinds, of_kind, deltas, matches, unique, same, parsed, is_json, is_integer,
+    has, total, each, kinds, of_kind, of_result, deltas, matches, unique, same, parsed, is_json, is_integer,
     is_text, is_object, is_list, contains_any, count, repeat, nested, many, numbered, png, plus,
-    minus, joined,
+    minus, joined, hexadecimal,
 )  # fmt: skip
 FUNCTIONS: Final[dict[str, Callable[..., object]]] = _PLAIN | {f.__name__: f for f in _OURS}

@@ -8,7 +8,9 @@ them all, `detect.py` finds what the server can do.
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+import re
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
@@ -19,7 +21,7 @@ from minimsg.conformance.explain import explain
 from minimsg.conformance.expression import holds
 from minimsg.conformance.feature import REFUSALS, Feature, State
 from minimsg.conformance.reply import Reply
-from minimsg.conformance.request import Asking, Request, build
+from minimsg.conformance.request import PLAIN, Asking, Request, build, fill
 from minimsg.conformance.settings import Version
 from minimsg.conformance.verdict import Failure, Result, Verdict
 from minimsg.conformance.wire import exchange
@@ -30,6 +32,9 @@ WAIT_S: Final = 1.0  # before a busy server is asked again, unless it says how l
 MOST_WAIT_S: Final = 10.0
 POLL_S: Final = 0.1
 POLLING_S: Final = 30.0  # `until` is given up after that
+
+
+TOO_LONG: Final = re.compile(r"too long|context (size|length|window)", re.I)
 
 
 class Inconclusive(Exception):
@@ -128,6 +133,9 @@ class Player:
         reply = sent.reply
         if reply.status in BUSY and reply.status not in statuses(step.expect):
             raise Inconclusive(f"the server is busy: {TRIES} times HTTP {reply.status}")
+        due = statuses(step.expect)
+        if reply.status == 400 and 400 not in due and TOO_LONG.search(reply.source):
+            raise Inconclusive("the window of the model is too short for this prompt")
         if not reply.exchange.left:
             for check in (answered, status):
                 if fault := next(check(step.expect, reply, names), None):
@@ -148,7 +156,7 @@ class Player:
         return explain(broken.step.name, broken.fault, curl, sent.reply.exchange, self.asking.key)
 
     def _names(self, salt: str) -> dict[str, object]:
-        return first_names(salt, self._model, self.asking.key, self._seed)
+        return first_names(salt, self._model, self.asking, self._seed)
 
     def _asking(self, version: Version | None) -> Asking:
         asking = self.asking
@@ -163,10 +171,17 @@ CONSTANT_NAMES: Final[dict[str, object]] = {
 }
 
 
-def first_names(salt: str, model: str, key: str | None, seed: int) -> dict[str, object]:
+def first_names(salt: str, model: str, asking: Asking, seed: int) -> dict[str, object]:
     """What the expressions of a case know before its first step."""
     nonce = random.Random(f"{seed} {salt}").randrange(10**8)
-    return {"model": model, "key": key or "", "nonce": f"{nonce:08d}"} | CONSTANT_NAMES
+    return CONSTANT_NAMES | {
+        "model": model,
+        "key": asking.key or "",
+        "host": asking.address.authority,
+        "version": asking.version,
+        "nonce": f"{nonce:08d}",
+        "body": json.dumps(fill(PLAIN, {"model": model})),  # the plainest request
+    }
 
 
 def first_request(case: Case, asking: Asking, model: str, seed: int) -> Request:
@@ -174,7 +189,7 @@ def first_request(case: Case, asking: Asking, model: str, seed: int) -> Request:
     step = case.steps[0]
     over = step.together[0] if step.together else {}
     asking = replace(asking, version=case.version or asking.version)
-    return build(step, over, first_names(case.id, model, asking.key, seed), asking)
+    return build(step, over, first_names(case.id, model, asking, seed), asking)
 
 
 def result(

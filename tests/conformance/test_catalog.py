@@ -12,10 +12,13 @@ from minimsg.conformance.case import Case
 from minimsg.conformance.catalog import load_cases, load_features, read_cases, select
 from minimsg.conformance.expression import names_in
 from minimsg.conformance.player import first_names
+from minimsg.conformance.request import Asking
 from minimsg.conformance.shapes import SHAPES
 from minimsg.conformance.streams import CHECKS
+from minimsg.conformance.wire import Address
 from minimsg.errors import ConfigError
 
+ASKING = Asking(Address.of("http://a"), "2023-06-01")
 PLAIN = """
 [defaults]
 where = "here"
@@ -82,7 +85,7 @@ def test_every_theme_has_cases() -> None:
 def test_a_case_names_only_what_there_is(case: Case) -> None:
     features = {feature.name for feature in load_features()}
     assert set(case.needs) <= features
-    known = {"reply", *first_names("", "", None, 0), *(step.name for step in case.steps)}
+    known = {"reply", *first_names("", "", ASKING, 0), *(step.name for step in case.steps)}
     for step in case.steps:
         expect = step.expect
         assert expect.shape is None or expect.shape in SHAPES
