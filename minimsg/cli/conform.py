@@ -72,7 +72,7 @@ def conform() -> None:
 @click.option("--case", "patterns", multiple=True, help="Id to run, with * and ?; repeatable.")
 @click.option("--list", "only_list", is_flag=True, help="List the cases, one a line, and stop.")
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
-@click.option("--seed", default=0, show_default=True, help="Order of the cases; nonces in them.")
+@click.option("--seed", default=0, show_default=True, help="Order of the cases.")
 @click.option("--jobs", type=click.IntRange(1), default=4, show_default=True, help="Cases at once.")
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(0.1), default=60.0, show_default=True,
@@ -80,6 +80,10 @@ def conform() -> None:
 )  # fmt: skip
 @click.option("--baseline", type=REPORT, help="TOML of known failures; stale ones break the run.")
 @click.option("--json", "json_file", type=FILE, help="Write the report as JSON; - is stdout.")
+@click.option("--junit", "junit_file", type=FILE, help="Write the report as JUnit XML.")
+@click.option("--html", "html_file", type=FILE, help="Write the report as one HTML page.")
+@click.option("--badge", "badge_file", type=FILE, help="Write a badge as SVG.")
+@click.option("--against", metavar="URL", help="Ask this server, too, and show differences only.")
 @click.option("-v", "--verbose", is_flag=True, help="Say of every case why it was not looked at.")
 @click.pass_context
 def run_cases(
@@ -97,6 +101,10 @@ def run_cases(
     timeout_s: float,
     baseline: Path | None,
     json_file: TextIO | None,
+    junit_file: TextIO | None,
+    html_file: TextIO | None,
+    badge_file: TextIO | None,
+    against: str | None,
     verbose: bool,
 ) -> None:
     """Hold the Messages server at URL against the rules of the API.
@@ -129,11 +137,16 @@ def run_cases(
     if dry_run:
         _show_requests(cases, settings)
         return
+    if against:
+        _show_differences(cases, settings, against)
+        return
+    files = {"json": json_file, "junit": junit_file, "html": html_file, "badge": badge_file}
     run = _run(cases, settings, baseline)
-    _show(run, verbose=verbose, aside=json_file is not None and json_file.name == "<stdout>")
-    if json_file:
-        json.dump(run.to_json(), json_file, indent=1)
-        json_file.write("\n")
+    aside = any(file is not None and file.name == "<stdout>" for file in files.values())
+    _show(run, verbose=verbose, aside=aside)
+    for kind, file in files.items():
+        if file:
+            file.write(_written(run, kind))
     ctx.exit(exit_code(run))
 
 
@@ -187,6 +200,41 @@ def _show(run: Run, *, verbose: bool, aside: bool) -> None:
         click.secho(line, fg=colour, err=aside)
 
 
+def _written(run: Run, kind: str) -> str:
+    """The report in one of its forms."""
+    match kind:
+        case "junit":
+            from minimsg.conformance.junit import junit
+
+            return junit(run)
+        case "html":
+            from minimsg.conformance.page import page
+
+            return page(run)
+        case "badge":
+            from minimsg.conformance.badge import badge
+
+            return badge(run)
+        case _:
+            return json.dumps(run.to_json(), indent=1) + "\n"
+
+
+def _show_differences(cases: list[Case], settings: Settings, other: str) -> None:
+    import asyncio
+
+    from minimsg.conformance.against import differences
+    from minimsg.conformance.runner import Unreachable
+
+    async def show() -> None:
+        async for found in differences(cases, settings, other):
+            click.echo(found.line)
+
+    try:
+        asyncio.run(show())
+    except Unreachable as error:
+        raise Unreached(str(error)) from error
+
+
 def _show_requests(cases: list[Case], settings: Settings) -> None:
     """The first request of every case as a `curl` line; later ones may need its answer."""
     from minimsg.conformance.player import first_request
@@ -195,7 +243,7 @@ def _show_requests(cases: list[Case], settings: Settings) -> None:
 
     asking = Asking(Address.of(settings.url), settings.version, settings.key)
     for case in cases:
-        request = first_request(case, asking, settings.model or "MODEL", settings.seed)
+        request = first_request(case, asking, settings.model or "MODEL")
         click.echo(f"{case.id}\n  {request.curl(asking.address)}")
 
 

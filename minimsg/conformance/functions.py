@@ -187,8 +187,8 @@ _PLAIN: Final[dict[str, Callable[..., object]]] = {
     "number": int,
 }
 _OURS: Final[tuple[Callable[..., object], ...]] = (
-    has, total, each, kinds, of_kind, of_result, deltas, matches, unique, same, parsed, is_json, is_integer,
-    is_text, is_object, is_list, contains_any, count, repeat, nested, many, numbered, png, plus,
-    minus, joined, hexadecimal,
+    has, total, each, kinds, of_kind, of_result, deltas, matches, unique, same, parsed, is_json,
+    is_integer, is_text, is_object, is_list, contains_any, count, repeat, nested, many,
+    numbered, png, plus, minus, joined, hexadecimal,
 )  # fmt: skip
 FUNCTIONS: Final[dict[str, Callable[..., object]]] = _PLAIN | {f.__name__: f for f in _OURS}

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import re
 from dataclasses import dataclass, replace
+from secrets import token_hex
 from time import perf_counter
 from typing import Final
 
@@ -60,11 +60,10 @@ class Broken(Exception):
 class Player:
     """Plays cases against one server. `features` may be filled in once they are found."""
 
-    def __init__(self, asking: Asking, model: str, *, seed: int, timeout_s: float) -> None:
+    def __init__(self, asking: Asking, model: str, *, timeout_s: float) -> None:
         self.asking = asking
         self.features: dict[str, State] = {}
         self._model = model
-        self._seed = seed
         self._timeout_s = timeout_s
 
     async def play(self, case: Case) -> Result:
@@ -84,6 +83,12 @@ class Player:
         names = self._names(feature.name)
         (sent,) = await self._send(feature.step, names, self._asking(feature.version))
         return state_of(feature, sent.reply, names)
+
+    async def first(self, case: Case) -> Reply:
+        """The answer to the first request of `case`, whatever it is worth."""
+        step = case.steps[0]
+        over = step.together[0] if step.together else {}
+        return (await self._ask(step, over, self._names(case.id), self._asking(case.version))).reply
 
     async def ask(self, feature: Feature) -> Reply:
         """The answer to the request of `feature`."""
@@ -156,7 +161,7 @@ class Player:
         return explain(broken.step.name, broken.fault, curl, sent.reply.exchange, self.asking.key)
 
     def _names(self, salt: str) -> dict[str, object]:
-        return first_names(salt, self._model, self.asking, self._seed)
+        return first_names(salt, self._model, self.asking)
 
     def _asking(self, version: Version | None) -> Asking:
         asking = self.asking
@@ -171,25 +176,24 @@ CONSTANT_NAMES: Final[dict[str, object]] = {
 }
 
 
-def first_names(salt: str, model: str, asking: Asking, seed: int) -> dict[str, object]:
+def first_names(salt: str, model: str, asking: Asking) -> dict[str, object]:
     """What the expressions of a case know before its first step."""
-    nonce = random.Random(f"{seed} {salt}").randrange(10**8)
     return CONSTANT_NAMES | {
         "model": model,
         "key": asking.key or "",
         "host": asking.address.authority,
         "version": asking.version,
-        "nonce": f"{nonce:08d}",
+        "nonce": f"{salt} {token_hex(4)}",  # no run finds what another has left in a cache
         "body": json.dumps(fill(PLAIN, {"model": model})),  # the plainest request
     }
 
 
-def first_request(case: Case, asking: Asking, model: str, seed: int) -> Request:
+def first_request(case: Case, asking: Asking, model: str) -> Request:
     """The request that `case` begins with."""
     step = case.steps[0]
     over = step.together[0] if step.together else {}
     asking = replace(asking, version=case.version or asking.version)
-    return build(step, over, first_names(case.id, model, asking, seed), asking)
+    return build(step, over, first_names(case.id, model, asking), asking)
 
 
 def result(

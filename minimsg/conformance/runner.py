@@ -29,26 +29,59 @@ class Unreachable(ConfigError):
     """There is no Messages server, or none that answers the plainest request."""
 
 
+class Session:
+    """A server that was reached, and what it can do."""
+
+    def __init__(self, settings: Settings, player: Player, model: str, server: str) -> None:
+        self.settings = settings
+        self.model = model
+        self.server = server  # what it calls itself
+        self.player = player
+        self._features = {feature.name: feature for feature in load_features()}
+
+    @classmethod
+    async def open(cls, settings: Settings, cases: Sequence[Case]) -> Session:
+        """Reach the server and ask for each feature that some case needs.
+
+        Raises Unreachable, and ConfigError for a URL that is none.
+        """
+        asking = Asking(Address.of(settings.url), settings.version, settings.key)
+        model, server = await _reach(asking, settings)
+        player = Player(asking, model, timeout_s=settings.timeout_s)
+        needed = {name for case in cases for name in case.needs}
+        for feature in load_features():
+            if feature.name in needed:
+                player.features[feature.name] = await player.probe(feature)
+        return cls(settings, player, model, server)
+
+    async def play(self, case: Case) -> Result:
+        """The verdict on one case."""
+        reason = missing(case, self._features, self.player.features)
+        return result(case, Verdict.SKIP, reason) if reason else await self.player.play(case)
+
+    def report(self, results: list[Result], seconds: float = 0.0) -> Run:
+        """The run that gave `results`."""
+        settings = self.settings
+        return Run(
+            url=settings.url,
+            model=self.model,
+            server=self.server,
+            profile=settings.profile,
+            version=settings.version,
+            seed=settings.seed,
+            seconds=round(seconds, 1),
+            suite=settings.suite,
+            features={name: str(state) for name, state in self.player.features.items()},
+            results=results,
+        )
+
+
 async def run(cases: Sequence[Case], settings: Settings, told: Told = lambda _: None) -> Run:
-    """Play `cases`. Raises Unreachable, and ConfigError for a URL that is none."""
+    """Play `cases`. Raises what `Session.open` raises."""
     started = perf_counter()
-    asking = Asking(Address.of(settings.url), settings.version, settings.key)
-    model, server = await _reach(asking, settings)
-    player = Player(asking, model, seed=settings.seed, timeout_s=settings.timeout_s)
-    await _detect(player, cases)
-    results = await _play_all(player, cases, settings, told)
-    return Run(
-        url=settings.url,
-        model=model,
-        server=server,
-        profile=settings.profile,
-        version=settings.version,
-        seed=settings.seed,
-        seconds=round(perf_counter() - started, 1),
-        suite=settings.suite,
-        features={name: str(state) for name, state in player.features.items()},
-        results=results,
-    )
+    session = await Session.open(settings, cases)
+    results = await _play_all(session, cases, told)
+    return session.report(results, perf_counter() - started)
 
 
 def applicable(cases: Sequence[Case], profile: Profile) -> list[Case]:
@@ -59,7 +92,7 @@ def applicable(cases: Sequence[Case], profile: Profile) -> list[Case]:
 async def _reach(asking: Asking, settings: Settings) -> tuple[str, str]:
     """The model to ask for and the server's name for itself; the plainest request works."""
     model = settings.model or await _first_model(asking, settings.timeout_s)
-    player = Player(asking, model, seed=settings.seed, timeout_s=settings.timeout_s)
+    player = Player(asking, model, timeout_s=settings.timeout_s)
     (plain,) = (feature for feature in load_features() if feature.name == "messages")
     reply = await player.ask(plain)
     if reply.exchange.fault or reply.status != 200:
@@ -84,25 +117,15 @@ async def _first_model(asking: Asking, timeout_s: float) -> str:
     raise Unreachable(f"HTTP {reply.status} of GET /v1/models names no model; give --model")
 
 
-async def _detect(player: Player, cases: Sequence[Case]) -> None:
-    """Ask for each feature that some case needs, one after the other."""
-    needed = {name for case in cases for name in case.needs}
-    for feature in load_features():
-        if feature.name in needed:
-            player.features[feature.name] = await player.probe(feature)
-
-
-async def _play_all(
-    player: Player, cases: Sequence[Case], settings: Settings, told: Told
-) -> list[Result]:
+async def _play_all(session: Session, cases: Sequence[Case], told: Told) -> list[Result]:
     shuffled = list(cases)
-    random.Random(settings.seed).shuffle(shuffled)
-    places = asyncio.Semaphore(settings.jobs)
+    random.Random(session.settings.seed).shuffle(shuffled)
+    places = asyncio.Semaphore(session.settings.jobs)
     found: dict[str, Result] = {}
 
     async def play(case: Case) -> None:
         async with places:
-            found[case.id] = await _play(player, case)
+            found[case.id] = await session.play(case)
         told(found[case.id])
 
     await asyncio.gather(*(play(case) for case in shuffled if not case.alone))
@@ -110,9 +133,3 @@ async def _play_all(
         if case.alone:
             await play(case)
     return [found[case.id] for case in cases]
-
-
-async def _play(player: Player, case: Case) -> Result:
-    features = {feature.name: feature for feature in load_features()}
-    reason = missing(case, features, player.features)
-    return result(case, Verdict.SKIP, reason) if reason else await player.play(case)

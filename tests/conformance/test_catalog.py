@@ -85,7 +85,7 @@ def test_every_theme_has_cases() -> None:
 def test_a_case_names_only_what_there_is(case: Case) -> None:
     features = {feature.name for feature in load_features()}
     assert set(case.needs) <= features
-    known = {"reply", *first_names("", "", ASKING, 0), *(step.name for step in case.steps)}
+    known = {"reply", *first_names("", "", ASKING), *(step.name for step in case.steps)}
     for step in case.steps:
         expect = step.expect
         assert expect.shape is None or expect.shape in SHAPES
