@@ -6,7 +6,7 @@ headers, its shape, its stream, and what the case says beyond. The first that fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
@@ -58,8 +58,10 @@ def status(expect: Expect, reply: Reply, names: Names) -> Iterator[Fault]:
         yield Fault(f"HTTP {' or '.join(map(str, due))}", f"HTTP {reply.status}{said}")
 
 
-def statuses(expect: Expect) -> list[int]:
+def statuses(expect: Expect) -> Sequence[int]:
     """The statuses that are right."""
+    if expect.status == "any":
+        return range(200, 600)
     if expect.status is not None:
         return expect.status if isinstance(expect.status, list) else [expect.status]
     return [STATUS_OF[expect.error]] if expect.error else [200]

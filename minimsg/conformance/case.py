@@ -41,7 +41,8 @@ class Table(BaseModel):
 class Expect(Table):
     """What a reply must be; every key that is given must hold."""
 
-    status: int | list[int] | None = None  # of any of these; 200 unless an error is due
+    # One of these; 200 unless an error is due.
+    status: int | list[int] | Literal["any"] | None = None
     error: str | None = None  # the error's type; the status is then that of the type
     says: list[Text] = []  # words in the error's message, whatever their case
     headers: dict[str, str] = {}  # patterns with * and ?, case kept

@@ -21,7 +21,7 @@ from minimsg.conformance.explain import explain
 from minimsg.conformance.expression import holds
 from minimsg.conformance.feature import REFUSALS, Feature, State
 from minimsg.conformance.reply import Reply
-from minimsg.conformance.request import PLAIN, Asking, Request, build, fill
+from minimsg.conformance.request import PLAIN, Asking, NothingToSend, Request, build, fill
 from minimsg.conformance.settings import Version
 from minimsg.conformance.verdict import Failure, Result, Verdict
 from minimsg.conformance.wire import exchange
@@ -72,7 +72,7 @@ class Player:
         verdict, reason, failure = Verdict.PASS, "", None
         try:
             await self._play(case)
-        except Inconclusive as why:
+        except (Inconclusive, NothingToSend) as why:
             verdict, reason = Verdict.INCONCLUSIVE, str(why)
         except Broken as broken:
             verdict, failure = Verdict.FAIL, self._explain(broken)

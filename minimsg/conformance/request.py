@@ -18,6 +18,7 @@ from typing import Final
 from minimsg.conformance.case import Json, Step
 from minimsg.conformance.catalog import merge
 from minimsg.conformance.expression import Names, evaluate
+from minimsg.conformance.functions import MISSING
 from minimsg.conformance.settings import Version
 from minimsg.conformance.wire import Address
 
@@ -34,6 +35,10 @@ BODIES: Final[Mapping[str, Json]] = {
 ABSENT: Final = "-"
 BOUNDARY: Final = "----minimsg-conform"
 HOLE: Final = re.compile(r"\$\{(.+?)\}(?!\})", re.S)
+
+
+class NothingToSend(Exception):
+    """An earlier reply lacks what this request was to be made of."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +108,15 @@ def fill(value: object, names: Names) -> object:
 def _fill_text(text: str, names: Names) -> object:
     whole = HOLE.fullmatch(text)
     if whole and "${" not in whole[1]:
-        return evaluate(whole[1], names)
-    return HOLE.sub(lambda hole: str(evaluate(hole[1], names)), text)
+        return _filling(whole[1], names)
+    return HOLE.sub(lambda hole: str(_filling(hole[1], names)), text)
+
+
+def _filling(expression: str, names: Names) -> object:
+    value = evaluate(expression, names)
+    if value is MISSING:
+        raise NothingToSend(f"{expression} is missing, which this request is made of")
+    return value
 
 
 def _body(step: Step, over: Json, names: Names) -> tuple[bytes | None, str]:

@@ -16,7 +16,14 @@ from minimsg.loading import load_engine
 from minimsg.prompt.chat import ChatModel
 from minimsg.server.app import make_app, make_runner
 
-WRITERS: dict[str, Callable[[Path], None]] = {"tiny": write_tiny, "scripted": write_scripted}
+THINKING = (
+    "<think>Let me see what there is.</think>Hello there, I have something to say here."
+)
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "tiny": write_tiny,
+    "scripted": write_scripted,
+    "thinking": lambda folder: write_scripted(folder, [THINKING]),
+}
 
 Serve = Callable[..., Awaitable[str]]
 
