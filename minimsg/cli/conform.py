@@ -1,7 +1,7 @@
 """`minimsg conform`: hold any Messages server against the rules; compare reports.
 
 Flags, files and colour only: cases and verdicts are made in `minimsg/conformance/`.
-`conform URL` runs, `conform matrix` lays reports side by side.
+`conform URL` runs, `conform matrix` lays reports side by side, `conform mutants` scores.
 
 Exit codes: 0 every rule holds, 1 one is broken, 2 a flag, a file or a case that cannot be,
 3 nothing is broken but the baseline is stale, 4 no server answers.
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from minimsg.conformance.verdict import Result, Run
 
 EXIT_BROKEN, EXIT_STALE, EXIT_UNREACHABLE = 1, 3, 4
+ENOUGH = 0.97  # of all mutants
 COLOURS = {"fail": "red", "stale": "magenta", "inconclusive": "yellow", "expected-fail": "cyan"}
 FILE = click.File("w", encoding="utf-8", lazy=False)
 REPORT = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -119,6 +120,7 @@ def run_cases(
       minimsg conform http://127.0.0.1:8080 --case 'stream.*' --jobs 1
       minimsg conform http://127.0.0.1:8080 --profile strict --json report.json
       minimsg conform matrix ours.json theirs.json
+      minimsg conform mutants http://127.0.0.1:8080
 
     Exit codes: 0 every MUST and SHOULD holds, 1 one is broken, 2 a flag or a file that
     cannot be, 3 the baseline is stale, 4 no server answers.
@@ -256,6 +258,56 @@ def matrix(reports: tuple[Path, ...], show_all: bool) -> None:
 
     runs = {path.stem: _read(path) for path in reports}
     click.echo("\n".join(matrix_lines(runs, show_all=show_all)))
+
+
+@conform.command("mutants")
+@click.argument("url", required=False)
+@click.option("--list", "only_list", is_flag=True, help="List the mutants and stop.")
+@click.option("--jobs", type=click.IntRange(1), default=4, show_default=True)
+@click.pass_context
+def mutants(ctx: click.Context, url: str | None, only_list: bool, jobs: int) -> None:
+    """Score the suite: of servers that do one thing wrong, how many does it find?
+
+    A proxy stands before the server at URL, which behaves, and does one thing wrong after
+    the other. Exit code 1 where fewer than 97 of 100 are found. For all of them the model
+    has to think, such as a scripted one whose text begins with <think>.
+    """
+    import asyncio
+
+    from minimsg.misbehave.catalog import MUTANTS
+
+    if only_list:
+        for mutant in MUTANTS.values():
+            click.echo(f"{mutant.name:<28} {mutant.title}")
+        return
+    if url is None:
+        raise click.UsageError("which server? minimsg conform mutants http://127.0.0.1:8080")
+    num_caught = asyncio.run(_score(url, jobs))
+    click.echo(f"{num_caught} of {len(MUTANTS)} caught and named")
+    ctx.exit(0 if num_caught >= ENOUGH * len(MUTANTS) else EXIT_BROKEN)
+
+
+async def _score(url: str, jobs: int) -> int:
+    """How many mutants are caught and named; each is told as it comes."""
+    from minimsg.conformance.catalog import load_cases
+    from minimsg.conformance.runner import applicable
+    from minimsg.conformance.score import score
+    from minimsg.misbehave.catalog import MUTANTS
+    from minimsg.misbehave.proxy import PASSES_ON, Proxy, in_front
+
+    proxy = Proxy(url)
+
+    async def switch(name: str | None) -> None:
+        proxy.mutant = MUTANTS[name] if name else PASSES_ON
+
+    cases = applicable(load_cases(), "compat")
+    topics = {name: mutant.topic for name, mutant in MUTANTS.items()}
+    num_caught = 0
+    async with in_front(proxy, "127.0.0.1", 0) as before:
+        async for catch in score(cases, Settings(before, jobs=jobs), topics, switch):
+            click.echo(catch.line)
+            num_caught += catch.is_named
+    return num_caught
 
 
 def _read(path: Path) -> Run:

@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import aiohttp
@@ -27,6 +28,9 @@ HOP_BY_HOP: Final = frozenset(
 )
 MAX_BODY: Final = 64 * 1024**2
 EVENT_END: Final = b"\n\n"
+
+
+PASSES_ON: Final = Mutant("none", "Nothing is wrong", "")  # but answers are read whole, as ever
 
 
 class Proxy:
@@ -49,7 +53,10 @@ class Proxy:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Pass one request on, and its answer back."""
-        asked = await self._asked(request)
+        try:
+            asked = await self._asked(request)
+        except ConnectionError:  # the client left
+            return web.Response(status=400)
         if found := self.faults.status():
             return _failure(*found)
         if self.mutant and self.mutant.request:
@@ -150,3 +157,15 @@ def _failure(status: int, kind: str) -> web.Response:
     return web.json_response(
         _error(kind) | {"request_id": "req_fault"}, status=status, headers=headers
     )
+
+
+@asynccontextmanager
+async def in_front(proxy: Proxy, host: str, port: int) -> AsyncIterator[str]:
+    """Listen for `proxy`; its base URL. Raises OSError where the address is taken."""
+    runner = proxy.runner()
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+        yield f"http://{host}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()

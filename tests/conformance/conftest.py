@@ -16,9 +16,7 @@ from minimsg.loading import load_engine
 from minimsg.prompt.chat import ChatModel
 from minimsg.server.app import make_app, make_runner
 
-THINKING = (
-    "<think>Let me see what there is.</think>Hello there, I have something to say here."
-)
+THINKING = "<think>Hm.</think>Hello there, I have something to say here."
 WRITERS: dict[str, Callable[[Path], None]] = {
     "tiny": write_tiny,
     "scripted": write_scripted,

@@ -15,12 +15,10 @@ from minimsg.conformance.settings import Settings
 from minimsg.errors import ConfigError
 from minimsg.misbehave.catalog import MUTANTS, find
 from minimsg.misbehave.faults import parse_faults
-from minimsg.misbehave.mutant import Mutant
-from minimsg.misbehave.proxy import Proxy
+from minimsg.misbehave.proxy import PASSES_ON, Proxy
 
 from .conftest import Serve, listen
 
-PASSES_ON = Mutant("none", "Nothing is wrong", "")
 FEW = ("no-names", "other-envelope", "count-without-tools")
 BODY = {
     "model": "scripted",
