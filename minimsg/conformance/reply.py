@@ -77,7 +77,7 @@ class Reply:
             return fold(self.events)
         try:
             value: object = json.loads(self.raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return value
 
@@ -113,7 +113,7 @@ def parse_object(text: str) -> Json | None:
     """The JSON object that `text` is, or None."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

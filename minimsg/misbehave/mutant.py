@@ -30,7 +30,7 @@ class Asked:
         """The body as a JSON object; `{}` where it is none."""
         try:
             value = json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return value if isinstance(value, dict) else {}
 
@@ -52,7 +52,7 @@ class Answered:
         """The body as a JSON object; `{}` where it is none."""
         try:
             value = json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return value if isinstance(value, dict) else {}
 

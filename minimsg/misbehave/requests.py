@@ -110,7 +110,7 @@ def max_tokens_ignored(asked: Asked) -> None:
         asked.put(found | {"max_tokens": found["max_tokens"] + 40})
 
 
-def temperature_ignored(asked: Asked) -> None:
+def refuses_temperature(asked: Asked) -> None:
     """temperature is refused."""
     if "temperature" in asked.json:
         asked.put(asked.json | {"temperature": "no"})
@@ -233,7 +233,7 @@ def broken_json_taken(asked: Asked) -> None:
     if asked.method == "POST" and path(asked) == MESSAGES:
         try:
             json.loads(asked.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             model = asked.headers.get("x-served-model", "model")
             turns = [{"role": "user", "content": "-"}]
             asked.put({"model": model, "max_tokens": 1, "messages": turns})
@@ -298,7 +298,7 @@ REQUESTS: Final = Table(
         system_ignored: "[mt]*.*",
         marks_ignored: "caching.*",
         max_tokens_ignored: "stop.bound*",
-        temperature_ignored: "request.sampling*",
+        refuses_temperature: "*temperature*",
         count_without_tools: "count.usage*",
         count_without_system: "count.usage*",
         count_of_the_last_turn: "count.usage*",
