@@ -204,6 +204,16 @@ class ServerConfig:
     )
     max_queue: int = option(512, "Requests that may wait; one more is answered 529.")
     ping_interval_s: float = option(10.0, "Seconds of silence after which a stream gets a ping.")
+    misbehave: str | None = option(
+        None,
+        "Do one thing wrong, to test clients and suites; minimsg conform mutants --list has "
+        "the names.",
+    )
+    fault: str | None = option(
+        None,
+        "Fail now and then, as overloaded:0.2,drop@event:5,slow: also limited, broken (of all "
+        "requests), error@event.",
+    )
     write_timeout_s: float = option(
         120.0, "Seconds that a client may leave a stream unread before it is dropped."
     )

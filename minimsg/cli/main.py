@@ -28,6 +28,7 @@ VERBS = {
     "top": "minimsg.cli.top",
     "batch": "minimsg.cli.batch",
     "bench": "minimsg.cli.bench",
+    "conform": "minimsg.cli.conform",
 }
 
 

@@ -68,6 +68,7 @@ def serve(
     keys = _check_callers(server_config)
     _check_port(server_config)
     _check_store(server_config)
+    _check_misbehaviour(server_config)
     from minimsg.cli.startup import check_settings, fetch, load_model
 
     check_settings(engine_config)
@@ -86,6 +87,10 @@ def serve(
         _announce(url, loaded.chat.name, has_keys=bool(keys))
 
     app = make_app(loaded.chat, loaded.worker, server_config)
+    if server_config.misbehave or server_config.fault:
+        from minimsg.cli.misbehaving import serve_wrongly
+
+        ctx.exit(asyncio.run(serve_wrongly(app, server_config, announce)))
     ctx.exit(asyncio.run(serve_app(app, server_config, announce)))
 
 
@@ -114,6 +119,16 @@ def _check_store(config: ServerConfig) -> None:
     from minimsg.server.storage import check_store
 
     asyncio.run(check_store(config))
+
+
+def _check_misbehaviour(config: ServerConfig) -> None:
+    """Raise ConfigError for a mutant or a fault that there is not, as early."""
+    from minimsg.misbehave.catalog import find
+    from minimsg.misbehave.faults import parse_faults
+
+    if config.misbehave:
+        find(config.misbehave)
+    parse_faults(config.fault or "")
 
 
 def terms(config: ServerConfig, keys: Keys) -> str:

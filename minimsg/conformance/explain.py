@@ -1,0 +1,47 @@
+"""What a failure is explained with: expected, seen, the command that repeats it, the bytes.
+
+Bytes become text line by line, as they went by; what cannot be read stays visible as an
+escape, and a key is never shown. Knows the parts of an explanation, not how they are laid
+out: that is each report's.
+"""
+
+from __future__ import annotations
+
+from minimsg.conformance.asserts import Fault
+from minimsg.conformance.verdict import SHOWN_BYTES, Failure, Line
+from minimsg.conformance.wire import Exchange
+
+
+def explain(step: str, fault: Fault, curl: str, exchange: Exchange, key: str | None) -> Failure:
+    """The failure of one step."""
+    return Failure(
+        step=step,
+        expected=fault.expected,
+        seen=fault.seen,
+        curl=curl,
+        wire=wire(exchange, key),
+    )
+
+
+def wire(exchange: Exchange, key: str | None) -> list[Line]:
+    """Both directions in the order of time, cut where they grow long."""
+    lines, left = [], {True: SHOWN_BYTES, False: SHOWN_BYTES}
+    for piece in exchange.pieces:
+        room = left[piece.is_sent]
+        if room <= 0:
+            continue
+        left[piece.is_sent] -= len(piece.data)
+        text = piece.data[:room].decode(errors="backslashreplace")
+        if len(piece.data) > room:
+            text += f"... ({len(piece.data) - room} more bytes)"
+        text = text.replace(key, "$KEY") if key else text
+        lines.append(Line(round(piece.at_s, 4), piece.is_sent, text))
+    return lines
+
+
+def repeat_command(url: str, case_id: str, profile: str, version: str, seed: int) -> str:
+    """The command that runs one case again as it was run."""
+    return (
+        f"minimsg conform {url} --case {case_id} --profile {profile} "
+        f"--api-version {version} --seed {seed}"
+    )

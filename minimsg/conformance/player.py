@@ -1,0 +1,243 @@
+"""One case against a server: send a step, hold what came back against it, go on.
+
+What comes of the model's words, or of a server that is busy, makes a case inconclusive;
+everything else that is not as expected breaks the rule. Knows one case; `runner.py` has
+them all, `detect.py` finds what the server can do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from time import perf_counter
+from typing import Final
+
+from minimsg.conformance.asserts import Fault, answered, first_fault, status, statuses
+from minimsg.conformance.case import Case, Json, Step
+from minimsg.conformance.explain import explain
+from minimsg.conformance.expression import holds
+from minimsg.conformance.feature import REFUSALS, Feature, State
+from minimsg.conformance.reply import Reply
+from minimsg.conformance.request import PLAIN, Asking, NothingToSend, Request, build, fill
+from minimsg.conformance.settings import Version
+from minimsg.conformance.verdict import Failure, Result, Verdict
+from minimsg.conformance.wire import exchange
+
+BUSY: Final = (429, 529)
+TRIES: Final = 3
+WAIT_S: Final = 1.0  # before a busy server is asked again, unless it says how long
+MOST_WAIT_S: Final = 10.0
+POLL_S: Final = 0.1
+POLLING_S: Final = 30.0  # `until` is given up after that
+
+
+TOO_LONG: Final = re.compile(r"too long|context (size|length|window)", re.I)
+
+
+class Inconclusive(Exception):
+    """The rule could not be looked at; the message says why."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request and what came back."""
+
+    request: Request
+    reply: Reply
+
+
+class Broken(Exception):
+    """The rule is broken, and `sent` shows it."""
+
+    def __init__(self, step: Step, fault: Fault, sent: Sent) -> None:
+        super().__init__(fault.seen)
+        self.step, self.fault, self.sent = step, fault, sent
+
+
+class Player:
+    """Plays cases against one server. `features` may be filled in once they are found."""
+
+    def __init__(self, asking: Asking, model: str, *, timeout_s: float) -> None:
+        self.asking = asking
+        self.features: dict[str, State] = {}
+        self._model = model
+        self._timeout_s = timeout_s
+
+    async def play(self, case: Case) -> Result:
+        """Run `case`; never raises for what a server does."""
+        started = perf_counter()
+        verdict, reason, failure = Verdict.PASS, "", None
+        try:
+            await self._play(case)
+        except (Inconclusive, NothingToSend) as why:
+            verdict, reason = Verdict.INCONCLUSIVE, str(why)
+        except Broken as broken:
+            verdict, failure = Verdict.FAIL, self._explain(broken)
+        return result(case, verdict, reason, failure, perf_counter() - started)
+
+    async def probe(self, feature: Feature) -> State:
+        """How the server takes the request of `feature`."""
+        names = self._names(feature.name)
+        (sent,) = await self._send(feature.step, names, self._asking(feature.version))
+        return state_of(feature, sent.reply, names)
+
+    async def first(self, case: Case) -> Reply:
+        """The answer to the first request of `case`, whatever it is worth."""
+        step = case.steps[0]
+        over = step.together[0] if step.together else {}
+        return (await self._ask(step, over, self._names(case.id), self._asking(case.version))).reply
+
+    async def ask(self, feature: Feature) -> Reply:
+        """The answer to the request of `feature`."""
+        names = self._names(feature.name)
+        (sent,) = await self._send(feature.step, names, self._asking(feature.version))
+        return sent.reply
+
+    async def _play(self, case: Case) -> None:
+        names = self._names(case.id)
+        for step in case.steps:
+            all_sent = await self._send(step, names, self._asking(case.version))
+            for sent in all_sent:
+                self._hold(step, sent, names)
+
+    async def _send(self, step: Step, names: dict[str, object], asking: Asking) -> list[Sent]:
+        """Send a step, again while its `until` does not hold; its replies get its name."""
+        deadline = perf_counter() + POLLING_S
+        while True:
+            each = [self._ask(step, over, names, asking) for over in step.together or [{}]]
+            all_sent = list(await asyncio.gather(*each))
+            replies = [sent.reply for sent in all_sent]
+            names[step.name] = replies if step.together else replies[0]
+            if step.until is None or holds(step.until, names) or perf_counter() > deadline:
+                return all_sent
+            await asyncio.sleep(POLL_S)
+
+    async def _ask(self, step: Step, over: Json, names: dict[str, object], asking: Asking) -> Sent:
+        """One request; a server that is busy is asked again."""
+        request = build(step, over, names, asking)
+        for attempt in range(1, TRIES + 1):
+            done = await exchange(
+                asking.address,
+                request.pieces,
+                is_head=step.method == "HEAD",
+                leave_after_bytes=step.leave_after_bytes,
+                timeout_s=self._timeout_s,
+            )
+            reply = Reply(done)
+            if reply.status not in BUSY or reply.status in statuses(step.expect):
+                break
+            if attempt < TRIES:
+                await asyncio.sleep(_wait(reply))
+        return Sent(request, reply)
+
+    def _hold(self, step: Step, sent: Sent, names: dict[str, object]) -> None:
+        """Raise what the reply deserves. A rule about the answer comes before its premises."""
+        reply = sent.reply
+        if reply.status in BUSY and reply.status not in statuses(step.expect):
+            raise Inconclusive(f"the server is busy: {TRIES} times HTTP {reply.status}")
+        due = statuses(step.expect)
+        if reply.status == 400 and 400 not in due and TOO_LONG.search(reply.source):
+            raise Inconclusive("the window of the model is too short for this prompt")
+        if not reply.exchange.left:
+            for check in (answered, status):
+                if fault := next(check(step.expect, reply, names), None):
+                    raise Broken(step, fault, sent)
+        for premise, reason in step.provided.items():
+            if not holds(premise, names):
+                raise Inconclusive(reason)
+        if reply.exchange.left:
+            return
+        if step.until is not None and not holds(step.until, names):
+            raise Broken(step, Fault(f"{step.until} within {POLLING_S:g} s", "it was not"), sent)
+        if fault := first_fault(step.expect, reply, names):
+            raise Broken(step, fault, sent)
+
+    def _explain(self, broken: Broken) -> Failure:
+        sent = broken.sent
+        curl = sent.request.curl(self.asking.address)
+        return explain(broken.step.name, broken.fault, curl, sent.reply.exchange, self.asking.key)
+
+    def _names(self, salt: str) -> dict[str, object]:
+        return first_names(salt, self._model, self.asking)
+
+    def _asking(self, version: Version | None) -> Asking:
+        asking = self.asking
+        return replace(asking, version=version or asking.version)
+
+
+CONSTANT_NAMES: Final[dict[str, object]] = {
+    "long": " ".join(f"Rule {n}: answer number {n} politely and in order." for n in range(24)),
+    "letters": [*"etaoinshrdlucmfwypvbgkjqxz"],
+    "small_tool": {"name": "tool", "input_schema": {"type": "object"}},
+    "turn": {"role": "user", "content": "Say hello."},
+}
+
+
+def first_names(salt: str, model: str, asking: Asking) -> dict[str, object]:
+    """What the expressions of a case know before its first step."""
+    return CONSTANT_NAMES | {
+        "model": model,
+        "key": asking.key or "",
+        "host": asking.address.authority,
+        "version": asking.version,
+        "nonce": f"{salt} {token_hex(4)}",  # no run finds what another has left in a cache
+        "body": json.dumps(fill(PLAIN, {"model": model})),  # the plainest request
+    }
+
+
+def first_request(case: Case, asking: Asking, model: str) -> Request:
+    """The request that `case` begins with."""
+    step = case.steps[0]
+    over = step.together[0] if step.together else {}
+    asking = replace(asking, version=case.version or asking.version)
+    return build(step, over, first_names(case.id, model, asking), asking)
+
+
+def result(
+    case: Case,
+    verdict: Verdict,
+    reason: str = "",
+    failure: Failure | None = None,
+    seconds: float = 0.0,
+) -> Result:
+    """What came of `case`."""
+    return Result(
+        id=case.id,
+        title=case.title,
+        level=case.level,
+        rule=case.rule,
+        where=case.where,
+        verdict=verdict,
+        seconds=round(seconds, 3),
+        reason=reason,
+        failure=failure,
+    )
+
+
+def state_of(feature: Feature, reply: Reply, names: dict[str, object]) -> State:
+    """How a server has the feature, by its answer to the feature's request."""
+    if reply.exchange.fault or (reply.status >= 500 and reply.status != 501):
+        return State.WRONG
+    if reply.status in statuses(feature.step.expect):
+        if all(holds(expression, names) for expression in feature.works):
+            return State.OK
+        return State.IGNORED if isinstance(reply.body, dict) else State.WRONG
+    return State.REFUSED if reply.status in REFUSALS else State.IGNORED
+
+
+def missing(case: Case, features: dict[str, Feature], states: dict[str, State]) -> str | None:
+    """Why the server cannot be asked `case`: the first feature it refuses, or may ignore."""
+    for name in case.needs:
+        state = states.get(name, State.OK)
+        if state == State.REFUSED or (state == State.IGNORED and features[name].optional):
+            return f"{features[name].title}: {state}"
+    return None
+
+
+def _wait(reply: Reply) -> float:
+    """Seconds until a busy server wants to be asked again, within reason."""
+    said = reply.headers.get("retry-after", "")
+    return min(float(said), MOST_WAIT_S) if said.replace(".", "", 1).isdigit() else WAIT_S

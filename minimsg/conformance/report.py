@@ -1,0 +1,102 @@
+"""A run for the terminal: features, failures with all that explains them, the counts.
+
+Lines of text without colour or width, so that they can be piped; the command adds colour.
+Knows verdicts only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from minimsg.conformance.case import Case
+from minimsg.conformance.explain import repeat_command
+from minimsg.conformance.verdict import Failure, Line, Result, Run, Verdict
+
+ARROWS: Final = {True: ">", False: "<"}
+SHOWN_LINES: Final = 60  # of the bytes of one failure; the JSON report has more
+ORDER: Final = (
+    Verdict.FAIL,
+    Verdict.STALE,
+    Verdict.EXPECTED,
+    Verdict.INCONCLUSIVE,
+    Verdict.SKIP,
+    Verdict.PASS,
+)
+
+
+def report(run: Run, *, verbose: bool = False) -> Iterator[str]:
+    """Everything worth reading, the gravest last. `verbose`: what was not looked at, too."""
+    yield from features(run)
+    if verbose:
+        for result in run.results:
+            if result.reason:
+                yield f"{result.verdict:<13} {result.id}: {result.reason}"
+        yield ""
+    for result in run.results:
+        if result.verdict == Verdict.FAIL and not result.breaks_the_run:
+            yield from _short(result)
+    for result in reversed(run.broken):
+        yield from explanation(run, result)
+    yield summary(run)
+
+
+def features(run: Run) -> Iterator[str]:
+    """What the server can do, a line for each feature that was looked for."""
+    server = f" ({run.server})" if run.server else ""
+    yield f"{run.url}{server}, model {run.model}, profile {run.profile}, version {run.version}"
+    yield ""
+    width = max(map(len, run.features), default=0)
+    for name, state in run.features.items():
+        yield f"  {name:<{width}}  {state}"
+    yield ""
+
+
+def explanation(run: Run, result: Result) -> Iterator[str]:
+    """One failure, so that nobody has to ask: rule, expected, seen, command, bytes."""
+    yield f"{result.verdict.upper()} {result.id}  {result.level}  {result.title}"
+    yield f"  rule      {result.rule}"
+    yield f"  stands in {result.where}"
+    if result.reason:
+        yield f"  reason    {result.reason}"
+    if result.failure:
+        yield from _told(result.failure)
+    command = repeat_command(run.url, result.id, run.profile, run.version, run.seed)
+    yield f"  repeat    {command}"
+    yield ""
+
+
+def summary(run: Run) -> str:
+    """The counts, and how long it took."""
+    counts = run.counts()
+    parts = [f"{counts[verdict]} {verdict}" for verdict in ORDER if counts[verdict]]
+    return f"{len(run.results)} cases in {run.seconds:g} s: {', '.join(parts)}"
+
+
+def listing(cases: list[Case]) -> Iterator[str]:
+    """One case a line, its id first."""
+    width = max((len(case.id) for case in cases), default=0)
+    for case in cases:
+        yield f"{case.id:<{width}}  {case.level:<6}  {case.title}"
+
+
+def _short(result: Result) -> Iterator[str]:
+    seen = result.failure.seen if result.failure else ""
+    yield f"{result.level.lower()} {result.id}: {result.title}: {seen}"
+
+
+def _told(failure: Failure) -> Iterator[str]:
+    yield f"  expected  {failure.expected}"
+    yield f"  seen      {failure.seen}"
+    yield f"  curl      {failure.curl}"
+    shown = [text for line in failure.wire for text in _lines(line)]
+    yield from shown[:SHOWN_LINES]
+    if len(shown) > SHOWN_LINES:
+        yield f"    ... {len(shown) - SHOWN_LINES} more lines (--json, --html)"
+
+
+def _lines(line: Line) -> Iterator[str]:
+    """The lines of one piece; the first has its time, escapes show what is no text."""
+    for number, text in enumerate(line.text.split("\n")):
+        time = f"{line.at_s:8.3f}" if number == 0 else " " * 8
+        yield f"  {time} {ARROWS[line.is_sent]} {text.encode('unicode_escape').decode()}"

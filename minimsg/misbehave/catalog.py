@@ -1,0 +1,22 @@
+"""All mutants, by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from minimsg.errors import ConfigError
+from minimsg.misbehave import answers, errors, events, objects, requests
+from minimsg.misbehave.mutant import Mutant
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    mutant.name: mutant
+    for module in (events, answers, errors, requests, objects)
+    for mutant in module.MUTANTS
+}
+
+
+def find(name: str) -> Mutant:
+    """The mutant of that name. Raises ConfigError."""
+    if name not in MUTANTS:
+        raise ConfigError(f"no mutant is called {name!r}; there are {', '.join(MUTANTS)}")
+    return MUTANTS[name]

@@ -1,0 +1,114 @@
+"""Servers that do one thing wrong are found, and the rule that they break is named."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import aiohttp
+import pytest
+
+from minimsg.conformance.catalog import load_cases
+from minimsg.conformance.runner import applicable
+from minimsg.conformance.score import Catch, score
+from minimsg.conformance.settings import Settings
+from minimsg.errors import ConfigError
+from minimsg.misbehave.catalog import MUTANTS, find
+from minimsg.misbehave.faults import parse_faults
+from minimsg.misbehave.proxy import PASSES_ON, Proxy
+
+from .conftest import Serve, listen
+
+FEW = ("no-names", "other-envelope", "count-without-tools")
+BODY = {
+    "model": "scripted",
+    "max_tokens": 16,
+    "stream": True,
+    "messages": [{"role": "user", "content": "hi"}],
+}
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+async def catches(url: str, names: tuple[str, ...], stack: AsyncExitStack) -> list[Catch]:
+    proxy = Proxy(url)
+    before = await listen(stack, proxy.runner())
+
+    async def switch(name: str | None) -> None:
+        proxy.mutant = MUTANTS[name] if name else PASSES_ON
+
+    cases = applicable(load_cases(), "compat")
+    topics = {name: MUTANTS[name].topic for name in names}
+    if names == FEW:
+        patterns = ("stream.names.text", "errors.envelope", "count.usage.tools")
+        cases = [case for case in cases if case.id.startswith(patterns)]
+    return [catch async for catch in score(cases, Settings(before), topics, switch)]
+
+
+async def test_some_mutants_are_caught_and_named(serve: Serve, stack: AsyncExitStack) -> None:
+    found = await catches(await serve("tiny"), FEW, stack)
+    assert [catch.line for catch in found if not catch.is_named] == []
+    assert len(found) == len(FEW)
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(3_600)
+async def test_at_least_97_of_100_mutants_are_caught(serve: Serve, stack: AsyncExitStack) -> None:
+    found = await catches(await serve("thinking"), tuple(MUTANTS), stack)
+    missed = [catch.line for catch in found if not catch.is_named]
+    assert len(missed) <= 0.03 * len(found), missed
+
+
+def test_there_are_mutants_of_every_kind_each_with_a_title() -> None:
+    assert len(MUTANTS) >= 80
+    assert all(mutant.title and mutant.topic for mutant in MUTANTS.values())
+    assert len({mutant.title for mutant in MUTANTS.values()}) == len(MUTANTS)
+
+
+def test_an_unknown_mutant_or_fault_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no-names"):
+        find("sings")
+    for text in ("sings", "overloaded:2", "drop@event:x"):
+        with pytest.raises(ConfigError):
+            parse_faults(text)
+
+
+async def ask(url: str) -> tuple[int, bytes]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{url}/v1/messages", json=BODY) as response,
+    ):
+        received = b""
+        try:
+            async for piece in response.content.iter_any():
+                received += piece
+        except aiohttp.ClientPayloadError:
+            received += b"(broken off)"
+        return response.status, received
+
+
+@pytest.mark.parametrize(
+    ("faults", "status", "end"),
+    [
+        ("", 200, b'"message_stop"}\n\n'),
+        ("overloaded:1", 529, b"}"),
+        ("limited:1", 429, b"}"),
+        ("broken:1", 500, b"}"),
+        ("drop@event:3", 200, b"(broken off)"),
+        ("error@event:3", 200, b"}\n\n"),
+        ("slow:0.001", 200, b'"message_stop"}\n\n'),
+    ],
+)
+async def test_faults_are_what_they_say(
+    serve: Serve, stack: AsyncExitStack, faults: str, status: int, end: bytes
+) -> None:
+    proxy = Proxy(await serve("scripted"), faults=parse_faults(faults))
+    seen = await ask(await listen(stack, proxy.runner()))
+    assert seen[0] == status
+    assert seen[1].endswith(end), seen
+    if "@event:3" in faults:
+        assert seen[1].count(b"event:") == (2 if "drop" in faults else 3)
