@@ -66,8 +66,10 @@ class ResultsFile:
         `keeps`: those that are there stay, although `origin` is not that of them.
         Raises ConfigError, DiskFailed.
         """
-        if path.exists() and os.path.samefile(path, requests):
-            raise ConfigError(f"{path} has the requests: name another file for the results")
+        for place in (path, _note_of(path)):
+            if place.exists() and os.path.samefile(place, requests):
+                why = f"{place} has the requests: name another file for the results"
+                raise ConfigError(why)
         with _open(path) as file:
             results = cls(path, file)
             _lock(path, file)
@@ -85,7 +87,8 @@ class ResultsFile:
             while line:
                 line = line[self._file.write(line) :]
         except OSError as error:
-            self._file.truncate(self._end)
+            with suppress(OSError):  # of a torn line the next start gets rid
+                self._file.truncate(self._end)
             raise self._failed(error) from error
         self._end = self._file.tell()
         self.done.add(custom_id)
@@ -143,9 +146,10 @@ class ResultsFile:
 
     def _note(self, origin: Origin, *, keeps: bool) -> None:
         """Look at the note of an earlier run, and leave one. Raises ConfigError."""
-        note = self.path.with_name(self.path.name + ".run")
-        before = _noted(note)
-        if self.done and before not in (None, origin) and not keeps:
+        note = _note_of(self.path)
+        if (before := _noted(note)) == origin:
+            return  # and a full disk, or a folder that is read-only now, takes nothing away
+        if self.done and before is not None and not keeps:
             raise ConfigError(
                 f"{self.path} was begun from {_difference(before, origin)}. Name another file "
                 "with -o, move this one away, or keep its results and add the others with --keep"
@@ -154,6 +158,10 @@ class ResultsFile:
             note.write_text(json.dumps(asdict(origin)) + "\n")
         except OSError as error:
             raise ConfigError(f"cannot write {note}: {error.strerror}") from error
+
+
+def _note_of(path: Path) -> Path:
+    return path.with_name(path.name + ".run")
 
 
 def _open(path: Path) -> FileIO:
@@ -191,8 +199,7 @@ def _noted(note: Path) -> Origin | None:
     return None
 
 
-def _difference(before: Origin | None, now: Origin) -> str:
-    assert before is not None
+def _difference(before: Origin, now: Origin) -> str:
     if before.model != now.model:
         return f"the model {before.model}, not {now.model}"
     if before.shard != now.shard:

@@ -1,8 +1,9 @@
 """Answers a file of requests in this process, as many at once as keep the engine full.
 
 A request is read when it is its turn, and its result written when it is there: in memory are
-those in work, and ids. A first Ctrl-C or SIGTERM begins nothing more and lets what is in work
-end, for a time; a second ends at once. Either way the file can be gone on with.
+those in work, bounded by their bytes too, and ids. A first Ctrl-C or SIGTERM begins nothing
+more and lets what is in work end, for a time; a second ends at once. Either way the file can
+be gone on with.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Final
 
+from minimsg.limits import LIMITS
 from minimsg.offline.answering import Answerer, Asked
 from minimsg.offline.requests import Line
 from minimsg.offline.results import ResultsFile
@@ -22,6 +24,7 @@ from minimsg.server.signals import signals
 logger = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.5  # between two looks at signals, the engine and the disk
+MAX_BYTES: Final = 2 * LIMITS.body_bytes  # of requests in work; one alone may have more
 
 
 async def run(
@@ -48,7 +51,9 @@ class _Run:
         self._lines = lines
         self._results = results
         self._show = show
-        self._num_in_work = 0
+        self._reading = asyncio.Lock()  # so that one request at most waits for room
+        self._has_room = asyncio.Event()
+        self._num_in_work = self._num_bytes = 0
         self._is_stopping = False
 
     async def run(self, asked: Asked) -> None:
@@ -66,17 +71,29 @@ class _Run:
 
     async def _work(self) -> None:
         """Answer one request after the other."""
-        while not self._is_stopping:
-            if (line := next(self._lines, None)) is None:
-                return
+        while (line := await self._next()) is not None:
             assert line.custom_id is not None
-            self._num_in_work += 1
+            self._count(line, 1)
             try:
                 result = await self._answerer.answer(line)
             finally:
-                self._num_in_work -= 1
+                self._count(line, -1)
             self._results.append(line.custom_id, *result)
             self._show()
+
+    async def _next(self) -> Line | None:
+        """The next request, once there is room for it; None if no more are to be begun."""
+        async with self._reading:
+            line = None if self._is_stopping else next(self._lines, None)
+            while line and self._num_in_work and self._num_bytes + len(line.text) > MAX_BYTES:
+                self._has_room.clear()
+                await self._has_room.wait()
+        return None if self._is_stopping else line
+
+    def _count(self, line: Line, change: int) -> None:
+        self._num_in_work += change
+        self._num_bytes += change * len(line.text)
+        self._has_room.set()
 
     async def _watch(
         self, working: asyncio.Future[list[None]], received: asyncio.Queue[int], drain_s: float

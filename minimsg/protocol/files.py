@@ -22,7 +22,8 @@ HOUR_S: Final = 3_600
 MAX_LIFE_S: Final = 90 * 24 * HOUR_S
 
 SEPARATORS: Final = re.compile(r"[/\\]")
-UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# Controls, separators of lines, and the marks that turn text round: `exe.gnp` as `png.exe`.
+UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 NO_CHARACTER: Final = re.compile(r"[\ud800-\udfff]")  # bytes of a header that are not UTF-8
 MEDIA_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]{1,63}/[a-z0-9!#$&^_.+-]{1,63}")
 ANY_BYTES: Final = "application/octet-stream"

@@ -118,6 +118,34 @@ def test_without_a_note_that_can_be_read_the_ids_decide(note: str | None, tmp_pa
         assert file.done == {"a"}
 
 
+def test_a_full_disk_does_not_forget_what_results_were_begun_from(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "results.jsonl"
+    with opened(path) as file:
+        file.append("a", "succeeded", BODY)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with opened(path) as file, pytest.raises(DiskFailed):
+            file.append("b", "succeeded", BODY)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    changed = Origin("1" * 64, "tiny")
+    with pytest.raises(ConfigError, match="has changed"), opened(path, origin=changed):
+        pass
+
+
+def test_requests_with_the_name_of_the_note_are_not_written_over(tmp_path: Path) -> None:
+    requests = write(tmp_path / "results.jsonl.run", "mine")
+    path = tmp_path / "results.jsonl"
+    with (
+        pytest.raises(ConfigError, match="has the requests"),
+        ResultsFile.open(path, requests, {"a"}, ORIGIN, keeps=False),
+    ):
+        pass
+    assert requests.read_text() == '"mine"\n'
+
+
 def test_a_second_writer_is_refused_also_by_another_name(tmp_path: Path) -> None:
     path, other = tmp_path / "results.jsonl", tmp_path / "other.jsonl"
     with opened(path) as file:

@@ -30,6 +30,8 @@ from .test_files import form, refused, stored, upload
         ("..", "unnamed.txt"),
         ("dir/", "unnamed.txt"),
         (" a b ", "a b"),
+        ("a\u202egnp.exe", "agnp.exe"),
+        ("\u2067a\u2069\u200f\u061c.txt", "a.txt"),
     ],
 )
 async def test_a_name_is_a_label_and_no_place(scripted: Running, name: str, shown: str) -> None:
