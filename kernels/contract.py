@@ -171,6 +171,37 @@ class HeadsOperator(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class LayerParts:
+    """A decoder layer, `DecoderLayer` of `models/layers.py`, for an operator that takes all."""
+
+    attention_norm: Norm
+    input: Any  # of q, k and v; each product is what `matrix` made of it
+    head_norm: HeadNorm | None
+    output: Any
+    mlp_norm: Norm
+    gate_up: Any
+    down: Any
+    pages: Pages
+    num_heads: int
+    scale: float
+    window: int | None
+
+
+@runtime_checkable
+class LayersOperator(LinearOperator, HeadsOperator, Protocol):
+    """What a backend may offer beyond attention: all layers of a decoder in one call.
+
+    The reference form is the loop in `Decoder.forward`, with the other two operators.
+    """
+
+    def join(self, layers: list[LayerParts]) -> Any:
+        """What `run_layers` takes."""
+
+    def run_layers(self, x: Tensor, joined: Any, rotation: Rotation, layout: Layout) -> None:
+        """Add every layer to `x` `(T, hidden)` in place; keys and values go into their pages."""
+
+
 def formats_of(backend: Backend, dtype: torch.dtype) -> Formats:
     """The formats of a model under `backend`: one for all unless it says otherwise."""
     if isinstance(backend, LinearOperator):

@@ -1,8 +1,9 @@
 /* The CPU's fast path: a linear layer with what stands around it, and paged attention.
 
-   Two functions do the work, called from cpu_native.py five times for each layer of a model:
-   `linear` (four times) and `attention`, whose work `plan` has cut in pieces once for a step.
-   They say in their comments what they compute; what attention *is* stands in reference.py,
+   Two functions do the work: `linear` and `attention`, whose work `plan` has cut in pieces once
+   for a step. `layers` calls them for a whole decoder, five times a layer; cpu_native.py calls
+   them one by one where something is to happen in between. They say in their comments what they
+   compute; what attention *is* stands in reference.py,
    the layout of pages in contract.py, that of weights in `pack` of cpu_native.py.
 
    Written with the vector types of GCC and Clang, so one text serves every width (LANES); the
@@ -240,11 +241,23 @@ INLINE void put(Floats total[ROWS][PARTS], const int rows, float out[ROWS][TILE]
             store(out[row] + part * LANES, total[row][part]);
 }
 
+/* What is read next, to be asked for meanwhile: so many bytes with each group of inputs. */
+typedef struct {
+    const uint8_t *at;
+    int64_t step;
+} Ahead;
+
+INLINE void ask_for(Ahead *ahead) {
+    for (int64_t i = 0; i < ahead->step; i += 64) __builtin_prefetch(ahead->at + i);
+    ahead->at += ahead->step;
+}
+
 INLINE void dot_int8(const Matrix *matrix, const uint8_t *tile, const uint8_t *x, const int rows,
-                     float out[ROWS][TILE]) {
+                     Ahead ahead, float out[ROWS][TILE]) {
     const int64_t groups = matrix->inputs / GROUP, stride = groups * GROUP_BYTES;
     Floats total[ROWS][PARTS] = {0};
     for (int64_t group = 0; group < groups; group++, x += GROUP_BYTES) {
+        ask_for(&ahead);
         const uint16_t *scales = (const uint16_t *)(tile + group * TILE_GROUP_BYTES);
         const uint8_t *weights = (const uint8_t *)(scales + TILE);
         Ints sum[ROWS][PARTS];
@@ -268,10 +281,11 @@ INLINE void dot_int8(const Matrix *matrix, const uint8_t *tile, const uint8_t *x
 }
 
 INLINE void dot_bfloat16(const Matrix *matrix, const uint8_t *tile, const uint8_t *x,
-                         const int rows, float out[ROWS][TILE]) {
+                         const int rows, Ahead ahead, float out[ROWS][TILE]) {
     const int64_t inputs = matrix->inputs;
     Floats total[ROWS][PARTS] = {0};
     for (int64_t k = 0; k < inputs; k += 2) { /* a word holds the weights of inputs k, k + 1 */
+        if (k % GROUP == 0) ask_for(&ahead);
         Words w[PARTS];
         UNROLL for (int part = 0; part < PARTS; part++)
             w[part] = (Words)load_ints(tile + k * 2 * TILE + part * 4 * LANES);
@@ -287,10 +301,11 @@ INLINE void dot_bfloat16(const Matrix *matrix, const uint8_t *tile, const uint8_
 }
 
 INLINE void dot_float32(const Matrix *matrix, const uint8_t *tile, const uint8_t *x,
-                        const int rows, float out[ROWS][TILE]) {
+                        const int rows, Ahead ahead, float out[ROWS][TILE]) {
     const int64_t inputs = matrix->inputs;
     Floats total[ROWS][PARTS] = {0};
     for (int64_t k = 0; k < inputs; k++) {
+        if (k % GROUP == 0) ask_for(&ahead);
         UNROLL for (int row = 0; row < rows; row++) {
             float at = ((const float *)x)[row * inputs + k];
             UNROLL for (int part = 0; part < PARTS; part++)
@@ -307,7 +322,7 @@ INLINE int64_t rows_at_once(const Matrix *matrix) {
 
 /* The compiler makes one body for each number of rows, with every loop over them unrolled. */
 #define CASE(number, dot) \
-    case number: dot(matrix, tile, x, number, out); break
+    case number: dot(matrix, tile, x, number, ahead, out); break
 #if LANES == 16
 #define MORE_CASES(dot) CASE(7, dot); CASE(8, dot)
 #else
@@ -319,7 +334,7 @@ INLINE int64_t rows_at_once(const Matrix *matrix) {
         MORE_CASES(dot);                                                                \
     }
 
-static void dot(const Matrix *matrix, const uint8_t *tile, const uint8_t *x, int rows,
+static void dot(const Matrix *matrix, const uint8_t *tile, const uint8_t *x, int rows, Ahead ahead,
                 float out[ROWS][TILE]) {
     switch (matrix->format) {
     case INT8: FOR_ROWS(dot_int8); break;
@@ -423,40 +438,51 @@ enum { CACHE_BYTES = 1 << 18 }; /* rows of x that stay near a core while tiles p
 /* Scratch of `linear` for each row of x. */
 int64_t linear_bytes(const Matrix *matrix) { return row_bytes(matrix); }
 
-/* out (rows, outputs) float32 = [norm(]x (rows, width)[)] W^T + bias; gated: silu(.) * (.) of its
-   two halves; with `adds`, added to what out holds. */
-void linear(const Matrix *matrix, const float *x, int64_t width, int64_t rows, const float *norm,
-            float epsilon, int64_t adds, float *out, uint8_t *scratch, int64_t threads) {
+/* `linear`, by the threads of the team that calls it. */
+static void team_linear(const Matrix *matrix, const float *x, int64_t width, int64_t rows,
+                        const float *norm, float epsilon, int64_t adds, float *out,
+                        uint8_t *scratch) {
+    if (rows == 0) return;
     const int64_t stride = row_bytes(matrix), bytes = tile_bytes(matrix);
     const int64_t tiles = (matrix->outputs + TILE - 1) / TILE;
     const int64_t unit = matrix->is_gated ? 2 : 1;
     const int64_t step = rows_at_once(matrix);
     const int64_t block = CACHE_BYTES / stride > step ? CACHE_BYTES / stride / step * step : step;
     const int64_t blocks = (rows + block - 1) / block;
-#pragma omp parallel num_threads(threads)
-    {
+    const int64_t passes = ((rows < block ? rows : block) + step - 1) / step; /* over a tile */
+    const int64_t share = bytes / passes / (matrix->inputs / GROUP) + 1;
 #pragma omp for schedule(static)
-        for (int64_t row = 0; row < rows; row++) {
-            uint8_t *to = scratch + row * stride;
-            float floats[matrix->format == INT8 ? matrix->inputs : 1];
-            prepare(matrix, x + row * width, width, norm, epsilon, floats, to);
-        }
-#pragma omp for schedule(static) collapse(2)
-        for (int64_t part = 0; part < blocks; part++)
-            for (int64_t tile = 0; tile < tiles; tile++) {
-                int64_t end = (part + 1) * block < rows ? (part + 1) * block : rows;
-                const uint8_t *weights = matrix->tiles + tile * unit * bytes;
-                for (int64_t row = part * block; row < end; row += step) {
-                    int count = (int)(end - row < step ? end - row : step);
-                    const uint8_t *at = scratch + row * stride;
-                    float value[ROWS][TILE], gate[ROWS][TILE];
-                    if (matrix->is_gated) dot(matrix, weights, at, count, gate);
-                    dot(matrix, weights + (unit - 1) * bytes, at, count, value);
-                    finish(matrix, tile, count, value, gate, (int)adds,
-                           out + row * matrix->outputs);
-                }
-            }
+    for (int64_t row = 0; row < rows; row++) {
+        uint8_t *to = scratch + row * stride;
+        float floats[matrix->format == INT8 ? matrix->inputs : 1];
+        prepare(matrix, x + row * width, width, norm, epsilon, floats, to);
     }
+#pragma omp for schedule(static) collapse(2)
+    for (int64_t part = 0; part < blocks; part++)
+        for (int64_t tile = 0; tile < tiles; tile++) {
+            int64_t end = (part + 1) * block < rows ? (part + 1) * block : rows;
+            const uint8_t *weights = matrix->tiles + tile * unit * bytes;
+            const uint8_t *later = weights + unit * bytes; /* of the next tile, a part each pass */
+            for (int64_t row = part * block; row < end; row += step) {
+                int count = (int)(end - row < step ? end - row : step);
+                const uint8_t *at = scratch + row * stride;
+                float value[ROWS][TILE], gate[ROWS][TILE];
+                Ahead ahead = {later, share};
+                if (matrix->is_gated) dot(matrix, weights, at, count, ahead, gate);
+                ahead.at += (unit - 1) * bytes;
+                dot(matrix, weights + (unit - 1) * bytes, at, count, ahead, value);
+                later += bytes / passes;
+                finish(matrix, tile, count, value, gate, (int)adds, out + row * matrix->outputs);
+            }
+        }
+}
+
+/* out (rows, outputs) float32 = [norm(]x (rows, width)[)] W^T + bias; gated: silu(.) * (.) of its
+   two halves; with `adds`, added to what out holds. */
+void linear(const Matrix *matrix, const float *x, int64_t width, int64_t rows, const float *norm,
+            float epsilon, int64_t adds, float *out, uint8_t *scratch, int64_t threads) {
+#pragma omp parallel num_threads(threads)
+    team_linear(matrix, x, width, rows, norm, epsilon, adds, out, scratch);
 }
 
 /* 4. Attention ------------------------------------------------------------------------------- */
@@ -574,50 +600,66 @@ static void take_in(const Heads *heads, const Layout *layout, int64_t token, flo
     }
 }
 
-/* Where the page of position `key` has that position's numbers of `kv_head`, in elements. */
-INLINE int64_t place(const Heads *heads, const Layout *layout, int64_t sequence, int64_t key,
-                     int64_t kv_head) {
-    int64_t page = layout->page_tables[sequence * layout->table_width + key / layout->page_size];
-    int64_t slot = page * layout->page_size + key % layout->page_size;
-    return (slot * heads->num_kv_heads + kv_head) * heads->head_dim;
+/* Rows of one head in the pages of a sequence, from one position to the next. */
+typedef struct {
+    const char *at; /* the row of `position` */
+    int64_t position, end;
+    int64_t page_end;    /* the first position behind its page */
+    const int64_t *page; /* its page, in the table */
+    const char *pages;   /* the first row of all */
+    int64_t page_size, head_bytes, row_bytes;
+} Walk;
+
+static Walk walk(const Heads *heads, const Layout *layout, int64_t sequence, int64_t kv_head,
+                 const void *pages, int64_t position, int64_t end) {
+    int64_t page_size = layout->page_size, number = position / page_size;
+    Walk walk = {.position = position, .end = end, .page_end = (number + 1) * page_size,
+                 .page = layout->page_tables + sequence * layout->table_width + number,
+                 .page_size = page_size, .head_bytes = heads->head_dim * (heads->is_bfloat16 ? 2 : 4)};
+    walk.row_bytes = heads->num_kv_heads * walk.head_bytes;
+    walk.pages = (const char *)pages + kv_head * walk.head_bytes;
+    if (position < end)
+        walk.at = walk.pages + (*walk.page * page_size + position % page_size) * walk.row_bytes;
+    return walk;
 }
 
-/* Ask for the memory of `rows` slots of a page, for one head. */
-INLINE void fetch(const Heads *heads, const void *pages, int64_t at, int64_t rows) {
-    const int64_t width = heads->is_bfloat16 ? 2 : 4;
-    const int64_t stride = heads->num_kv_heads * heads->head_dim;
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t i = 0; i < heads->head_dim * width; i += 64)
-            __builtin_prefetch((const char *)pages + (at + row * stride) * width + i);
+INLINE const char *next_row(Walk *walk) { /* without a division: they are slow */
+    const char *row = walk->at;
+    walk->at += walk->row_bytes;
+    if (++walk->position == walk->page_end && walk->position < walk->end) {
+        walk->at = walk->pages + *++walk->page * walk->page_size * walk->row_bytes;
+        walk->page_end += walk->page_size;
+    }
+    return row;
 }
 
-/* Keys or values of one head at positions [first, end) of a sequence, as float32 rows. The page
-   behind each one is asked for meanwhile, if it begins before `limit`. */
-static void gather(const Heads *heads, const Layout *layout, int64_t sequence, int64_t kv_head,
-                   const void *pages, int64_t first, int64_t end, int64_t limit, float *to) {
-    const int64_t size = heads->head_dim, stride = heads->num_kv_heads * size;
-    int64_t at = place(heads, layout, sequence, first, kv_head);
-    fetch(heads, pages, at, layout->page_size - first % layout->page_size);
-    while (first < end) { /* a page at a time: division is slow */
-        int64_t next = (first / layout->page_size + 1) * layout->page_size;
-        int64_t later = next < limit ? place(heads, layout, sequence, next, kv_head) : at;
-        int64_t start = later;
-        for (; first < next && first < end; first++, at += stride, later += stride, to += size) {
-            fetch(heads, pages, later, 1);
-            if (!heads->is_bfloat16)
-                memcpy(to, (const float *)pages + at, (size_t)size * 4);
-            else
-                for (int64_t i = 0; i < size; i += LANES)
-                    store(to + i, load_bfloat16((const uint16_t *)pages + at + i));
-        }
-        at = start;
+/* Ask memory for the next `rows` rows, if there are so many. */
+INLINE void ask(Walk *walk, int64_t rows) {
+    for (; rows > 0 && walk->position < walk->end; rows--) {
+        const char *row = next_row(walk);
+        for (int64_t i = 0; i < walk->head_bytes; i += 64) __builtin_prefetch(row + i);
     }
 }
 
-/* Scores of one query with `count` keys (of CHUNK rows, all finite). */
+/* The rows of a walk as float32. */
+static void gather(const Heads *heads, Walk walk, float *to) {
+    const int64_t size = heads->head_dim;
+    for (; walk.position < walk.end; to += size) {
+        const char *row = next_row(&walk);
+        if (!heads->is_bfloat16)
+            memcpy(to, row, (size_t)size * 4);
+        else
+            for (int64_t i = 0; i < size; i += LANES)
+                store(to + i, load_bfloat16((const uint16_t *)row + i));
+    }
+}
+
+/* Scores of one query with `count` keys (of CHUNK rows, all finite). Here and in `weigh`, `pace`
+   rows that are wanted next are asked for with each LANES keys. */
 static void score(const float *query, const float *keys, int64_t count, int64_t size, float scale,
-                  float *scores) {
+                  float *scores, Walk *ahead, int64_t pace) {
     for (int64_t key = 0; key < count; key += LANES) {
+        ask(ahead, pace);
         Floats sums[LANES] = {0};
         for (int64_t i = 0; i < size; i += LANES) {
             Floats at = load(query + i);
@@ -645,14 +687,16 @@ static float soften(float *scores, int64_t count, int64_t first, int64_t end, fl
 
 /* to (size) = the sum of `count` values, each times its weight. */
 static void weigh(const float *weights, const float *values, int64_t count, int64_t size,
-                  float *to) {
+                  float *to, Walk *ahead, int64_t pace) {
     enum { WIDE = 8 };
     for (int64_t i = 0; i < size; i += WIDE * LANES) {
         Floats sums[WIDE] = {0};
         if (size - i >= WIDE * LANES) {
-            for (int64_t key = 0; key < count; key++)
+            for (int64_t key = 0; key < count; key++) {
+                if (key % LANES == 0) ask(ahead, pace);
                 UNROLL for (int k = 0; k < WIDE; k++)
                     sums[k] += weights[key] * load(values + key * size + i + k * LANES);
+            }
             UNROLL for (int k = 0; k < WIDE; k++) store(to + i + k * LANES, sums[k]);
         } else {
             for (int64_t at = i; at < size; at += LANES) {
@@ -714,84 +758,131 @@ static void join(Result result, const float *chunk, float chunk_sum, float chunk
     *result.largest = top;
 }
 
-/* A chunk of an item: where it begins, how many of its positions the last token sees, and where
-   the first token lies, counted from its beginning (it may lie before or behind the chunk). */
+/* An item at work. */
 typedef struct {
-    int64_t start, seen, position;
+    const Heads *heads;
+    const Layout *layout;
+    const Item *item;
+    const float *query; /* of the step */
+    int64_t query_stride;
+    const void *keys, *values;
+    float *out, *partials;
+    int64_t rows;     /* of each kv head */
+    int64_t position; /* of the item's first token */
+    float *sums, *largest; /* (kv_heads, rows) */
+    Walk ahead;       /* what is asked for while something else is computed */
+} Work;
+
+/* Rows to ask for with LANES keys of each row, so that a chunk of them is there when it is due. */
+INLINE int64_t pace(const Work *work) { return (LANES + work->rows - 1) / work->rows; }
+
+/* A chunk of what an item sees: where it begins, how many of its positions the last token sees,
+   and where the first token lies, counted from its beginning (before or behind the chunk, too). */
+typedef struct {
+    int64_t number, start, seen, position;
 } Chunk;
+
+INLINE Chunk chunk_of(const Work *work, int64_t number) {
+    int64_t start = number * CHUNK, seen = work->position + work->item->tokens - start;
+    return (Chunk){number, start, seen < CHUNK ? seen : CHUNK, work->position - start};
+}
 
 INLINE int64_t padded(const Chunk *chunk) { return (chunk->seen + LANES - 1) / LANES * LANES; }
 
+INLINE Walk walk_chunk(const Work *work, const Chunk *chunk, int64_t kv, const void *pages) {
+    return walk(work->heads, work->layout, work->item->sequence, kv, pages, chunk->start,
+                chunk->start + chunk->seen);
+}
+
+INLINE const float *query_of(const Work *work, Row row) {
+    return work->query + (work->item->token + row.token) * work->query_stride +
+           row.head * work->heads->head_dim;
+}
+
 /* The weights of a row over a chunk, their sum, and the largest score; the sum is 0 if it sees
    nothing there. `keys` are those of its kv head. */
-static float weights_of(const Heads *heads, const Chunk *chunk, const float *query, int64_t token,
-                        const float *keys, float weights[CHUNK], float *largest) {
-    int64_t end = chunk->position + token + 1;
+static float weights_of(Work *work, const Chunk *chunk, Row row, const float *keys,
+                        float weights[CHUNK], float *largest) {
+    const Heads *heads = work->heads;
+    int64_t end = chunk->position + row.token + 1;
     int64_t first = heads->window && end > heads->window ? end - heads->window : 0;
     if (end <= 0 || first >= chunk->seen) return 0;
     if (end > chunk->seen) end = chunk->seen;
-    score(query, keys, padded(chunk), heads->head_dim, heads->scale, weights);
+    score(query_of(work, row), keys, padded(chunk), heads->head_dim, heads->scale, weights,
+          &work->ahead, pace(work));
     return soften(weights, padded(chunk), first, end, largest);
 }
 
-/* All rows of an item over its chunks, into `out` (T, num_heads, head_dim), or each chunk into
-   `partials`. */
-static void attend(const Heads *heads, const Layout *layout, const Item *item, const float *query,
-                   int64_t query_stride, const void *keys, const void *values, float *out,
-                   float *partials) {
-    const int64_t size = heads->head_dim, last = item->chunk + item->chunks - 1;
-    const int64_t rows = item->tokens * (heads->num_heads / heads->num_kv_heads);
-    const int64_t end_row = layout->query_starts[item->sequence + 1];
-    const int64_t position = layout->context_lens[item->sequence] - end_row + item->token;
-    const int64_t first_kv = item->kv_head, end_kv = first_kv + item->kv_heads;
+/* Where the numbers of a row go: for each chunk apart, or joined over all. */
+INLINE Result result_of(const Work *work, const Chunk *chunk, int64_t kv, int64_t r) {
+    const Item *item = work->item;
+    Row row = row_of(work->heads, kv, r);
+    int64_t at = (kv - item->kv_head) * work->rows + r;
+    if (item->partial >= 0)
+        return partial_result(work->heads, item, chunk->number, row, work->partials);
+    return (Result){output(work->heads, item, row, work->out), work->sums + at, work->largest + at};
+}
+
+/* The keys that follow those of a kv head and a chunk. */
+static Walk walk_next(const Work *work, const Chunk *chunk, int64_t kv) {
+    const Item *item = work->item;
+    if (kv + 1 < item->kv_head + item->kv_heads) return walk_chunk(work, chunk, kv + 1, work->keys);
+    if (chunk->number + 1 == item->chunk + item->chunks) return (Walk){0};
+    Chunk next = chunk_of(work, chunk->number + 1);
+    return walk_chunk(work, &next, item->kv_head, work->keys);
+}
+
+/* The rows of one kv head over a chunk. */
+static void attend_chunk(Work *work, const Chunk *chunk, int64_t kv) {
+    const Heads *heads = work->heads;
+    const int64_t size = heads->head_dim, rows = work->rows, rest = padded(chunk) - chunk->seen;
     float gathered[CHUNK * size], weighed[size]; /* keys, then values: both would leave the cache */
-    float weights[rows][CHUNK], chunk_sums[rows], chunk_largest[rows];
-    float sums[end_kv * rows], largest[end_kv * rows];
-    for (int64_t kv = first_kv; item->partial < 0 && kv < end_kv; kv++)
-        for (int64_t r = 0; r < rows; r++)
-            empty((Result){output(heads, item, row_of(heads, kv, r), out), &sums[kv * rows + r],
-                           &largest[kv * rows + r]}, size);
-    for (int64_t number = item->chunk; number <= last; number++) {
-        Chunk chunk = {number * CHUNK, position + item->tokens - number * CHUNK,
-                       position - number * CHUNK};
-        if (chunk.seen > CHUNK) chunk.seen = CHUNK;
-        int64_t end = chunk.start + chunk.seen, limit = number < last ? end + CHUNK : end;
-        if (limit > position + item->tokens) limit = position + item->tokens;
-        if (heads->window && chunk.position + 1 - heads->window >= CHUNK) { /* before all windows */
-            for (int64_t r = 0; item->partial >= 0 && r < rows * item->kv_heads; r++) {
-                Row row = row_of(heads, first_kv + r / rows, r % rows);
-                empty(partial_result(heads, item, number, row, partials), size);
-            }
-            continue;
-        }
-        for (int64_t kv = first_kv; kv < end_kv; kv++) {
-            gather(heads, layout, item->sequence, kv, keys, chunk.start, end, limit, gathered);
-            int64_t rest = padded(&chunk) - chunk.seen;
-            memset(gathered + chunk.seen * size, 0, (size_t)(rest * size) * 4);
-            for (int64_t r = 0; r < rows; r++) {
-                Row row = row_of(heads, kv, r);
-                const float *at = query + (item->token + row.token) * query_stride;
-                chunk_sums[r] = weights_of(heads, &chunk, at + row.head * size, row.token, gathered,
-                                           weights[r], &chunk_largest[r]);
-            }
-            gather(heads, layout, item->sequence, kv, values, chunk.start, end, limit, gathered);
-            for (int64_t r = 0; r < rows; r++) {
-                Row row = row_of(heads, kv, r);
-                Result result = {output(heads, item, row, out), &sums[kv * rows + r],
-                                 &largest[kv * rows + r]};
-                if (item->partial >= 0) {
-                    result = partial_result(heads, item, number, row, partials);
-                    empty(result, size);
-                }
-                if (chunk_sums[r] == 0) continue;
-                weigh(weights[r], gathered, chunk.seen, size, weighed);
-                join(result, weighed, chunk_sums[r], chunk_largest[r], size);
-            }
+    float weights[rows][CHUNK], sums[rows], largest[rows];
+    gather(heads, walk_chunk(work, chunk, kv, work->keys), gathered);
+    memset(gathered + chunk->seen * size, 0, (size_t)(rest * size) * 4);
+    work->ahead = walk_chunk(work, chunk, kv, work->values);
+    for (int64_t r = 0; r < rows; r++)
+        sums[r] = weights_of(work, chunk, row_of(heads, kv, r), gathered, weights[r], &largest[r]);
+    ask(&work->ahead, CHUNK);
+    gather(heads, walk_chunk(work, chunk, kv, work->values), gathered);
+    work->ahead = walk_next(work, chunk, kv);
+    for (int64_t r = 0; r < rows; r++) {
+        if (sums[r] == 0) continue;
+        weigh(weights[r], gathered, chunk->seen, size, weighed, &work->ahead, pace(work));
+        join(result_of(work, chunk, kv, r), weighed, sums[r], largest[r], size);
+    }
+    ask(&work->ahead, CHUNK);
+}
+
+/* All rows of an item over its chunks. */
+static void attend(Work *work) {
+    const Item *item = work->item;
+    const int64_t size = work->heads->head_dim, end_kv = item->kv_head + item->kv_heads;
+    const int64_t first_seen = work->heads->window ? work->position + 1 - work->heads->window : 0;
+    for (int64_t number = item->chunk; number < item->chunk + item->chunks; number++) {
+        Chunk chunk = chunk_of(work, number);
+        for (int64_t kv = item->kv_head; kv < end_kv; kv++) {
+            for (int64_t r = 0; (item->partial >= 0 || number == item->chunk) && r < work->rows; r++)
+                empty(result_of(work, &chunk, kv, r), size);
+            if (chunk.start + CHUNK > first_seen) attend_chunk(work, &chunk, kv);
         }
     }
-    for (int64_t kv = first_kv; item->partial < 0 && kv < end_kv; kv++)
-        for (int64_t r = 0; r < rows; r++)
-            divide(output(heads, item, row_of(heads, kv, r), out), sums[kv * rows + r], size);
+    for (int64_t kv = item->kv_head; item->partial < 0 && kv < end_kv; kv++)
+        for (int64_t r = 0; r < work->rows; r++) {
+            Result result = result_of(work, NULL, kv, r);
+            divide(result.total, *result.sum, size);
+        }
+}
+
+static void attend_item(const Heads *heads, const Layout *layout, const Item *item,
+                        const float *query, int64_t query_stride, const void *keys,
+                        const void *values, float *out, float *partials) {
+    const int64_t rows = item->tokens * (heads->num_heads / heads->num_kv_heads);
+    const int64_t end = layout->query_starts[item->sequence + 1];
+    float sums[item->kv_heads * rows], largest[item->kv_heads * rows];
+    Work work = {heads, layout, item, query, query_stride, keys, values, out, partials, rows,
+                 layout->context_lens[item->sequence] - end + item->token, sums, largest, {0}};
+    attend(&work);
 }
 
 /* Join the chunks of a block that was split, for the heads of `item`, its first. */
@@ -812,6 +903,24 @@ static void merge(const Heads *heads, const Item *item, float *partials, float *
         }
 }
 
+/* `attention`, by the threads of the team that calls it. */
+static void team_attention(const Heads *heads, const Layout *layout, float *query, float *key,
+                           float *value, int64_t stride, int64_t tokens, void *keys, void *values,
+                           float *out, float *partials) {
+#pragma omp for schedule(static)
+    for (int64_t token = 0; token < tokens; token++)
+        take_in(heads, layout, token, query + token * stride, key + token * stride,
+                value + token * stride, keys, values);
+#pragma omp for schedule(dynamic)
+    for (int64_t item = 0; item < layout->num_items; item++)
+        attend_item(heads, layout, layout->items + item, query, stride, keys, values, out,
+                    partials);
+#pragma omp for schedule(dynamic)
+    for (int64_t item = 0; item < layout->num_items; item++)
+        if (layout->items[item].partial >= 0 && layout->items[item].chunk == 0)
+            merge(heads, layout->items + item, partials, out);
+}
+
 /* out (T, num_heads, head_dim): the new keys and values go into their slots, then each new
    token attends to its sequence up to itself. A token's heads are `stride` floats apart from the
    next one's; with norms or angles they are changed in place. */
@@ -819,17 +928,47 @@ void attention(const Heads *heads, const Layout *layout, float *query, float *ke
                int64_t stride, int64_t tokens, void *keys, void *values, float *out,
                float *partials, int64_t threads) {
 #pragma omp parallel num_threads(threads)
-    {
-#pragma omp for schedule(static)
-        for (int64_t token = 0; token < tokens; token++)
-            take_in(heads, layout, token, query + token * stride, key + token * stride,
-                    value + token * stride, keys, values);
-#pragma omp for schedule(dynamic)
-        for (int64_t item = 0; item < layout->num_items; item++)
-            attend(heads, layout, layout->items + item, query, stride, keys, values, out, partials);
-#pragma omp for schedule(dynamic)
-        for (int64_t item = 0; item < layout->num_items; item++)
-            if (layout->items[item].partial >= 0 && layout->items[item].chunk == 0)
-                merge(heads, layout->items + item, partials, out);
+    team_attention(heads, layout, query, key, value, stride, tokens, keys, values, out, partials);
+}
+
+/* 5. Layers ---------------------------------------------------------------------------------- */
+
+/* DecoderLayer of models/layers.py. */
+typedef struct {
+    const Matrix *input, *output, *gate_up, *down;
+    const float *attention_norm, *mlp_norm; /* (hidden,) */
+    float attention_epsilon, mlp_epsilon;
+    Heads heads; /* but its angles, which change with each step */
+    void *keys, *values;
+} Layer;
+
+/* Memory of `layers` for what lies between the products: (T, .) each, and as `linear` wants it. */
+typedef struct {
+    float *heads, *attended, *gated, *partials;
+    uint8_t *scratch;
+} Room;
+
+/* All layers of a decoder, added to x (T, hidden) in place: between them the threads only wait
+   for each other, where a call for each product would let them go and Python pass by. */
+void layers(const Layer *layers, int64_t count, const Layout *layout, const float *cos,
+            const float *sin, float *x, int64_t hidden, int64_t tokens, const Room *room,
+            int64_t threads) {
+#pragma omp parallel num_threads(threads)
+    for (const Layer *layer = layers; layer < layers + count; layer++) {
+        Heads heads = layer->heads;
+        heads.cos = cos;
+        heads.sin = sin;
+        const int64_t queries = heads.num_heads * heads.head_dim;
+        float *query = room->heads, *key = query + queries;
+        float *value = key + heads.num_kv_heads * heads.head_dim;
+        team_linear(layer->input, x, hidden, tokens, layer->attention_norm,
+                    layer->attention_epsilon, 0, query, room->scratch);
+        team_attention(&heads, layout, query, key, value, layer->input->outputs, tokens,
+                       layer->keys, layer->values, room->attended, room->partials);
+        team_linear(layer->output, room->attended, queries, tokens, NULL, 0, 1, x, room->scratch);
+        team_linear(layer->gate_up, x, hidden, tokens, layer->mlp_norm, layer->mlp_epsilon, 0,
+                    room->gated, room->scratch);
+        team_linear(layer->down, room->gated, layer->gate_up->outputs, tokens, NULL, 0, 1, x,
+                    room->scratch);
     }
 }

@@ -1,9 +1,10 @@
 """The CPU's fast path: `cpu_native.c`, compiled for this machine and called through ctypes.
 
-Beside attention it offers both operators of `contract.py`, so a layer is five calls.
-Activations are float32 whatever the weights are; weights lie in memory in the order in
-which the C code reads them (`pack`), and int8 ones carry a scale for each 32 of a row. What
-those are multiplied with is rounded to int8 in the same groups, inside the product.
+Beside attention it offers every operator of `contract.py`: all layers of a decoder are one
+call, or five calls each where something is to happen in between. Activations are float32
+whatever the weights are; weights lie in memory in the order in which the C code reads them
+(`pack`), and int8 ones carry a scale for each 32 of a row. What those are multiplied with is
+rounded to int8 in the same groups, inside the product.
 No compiler, no such path: `supports` says so and `cpu.py` is taken.
 """
 
@@ -11,9 +12,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from ctypes import POINTER, Structure, addressof, byref, c_float, c_int64, c_void_p
+from ctypes import POINTER, Array, Structure, addressof, byref, c_float, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +25,15 @@ from torch import Tensor
 
 from minimsg.errors import KernelUnavailable
 from minimsg.kernels.compile import FLAGS, load_library
-from minimsg.kernels.contract import Formats, HeadNorm, Layout, Norm, Pages, Rotation
+from minimsg.kernels.contract import (
+    Formats,
+    HeadNorm,
+    LayerParts,
+    Layout,
+    Norm,
+    Pages,
+    Rotation,
+)
 
 SOURCE: Final = Path(__file__).with_name("cpu_native.c")
 TILE: Final = 16  # outputs that are computed together
@@ -55,7 +65,23 @@ class _Heads(Structure):
     )  # fmt: skip
 
 
+class _Layer(Structure):
+    _fields_ = (
+        ("input", c_void_p), ("output", c_void_p), ("gate_up", c_void_p), ("down", c_void_p),
+        ("attention_norm", c_void_p), ("mlp_norm", c_void_p), ("attention_epsilon", c_float),
+        ("mlp_epsilon", c_float), ("heads", _Heads), ("keys", c_void_p), ("values", c_void_p),
+    )  # fmt: skip
+
+
+class _Room(Structure):
+    _fields_ = (
+        ("heads", c_void_p), ("attended", c_void_p), ("gated", c_void_p), ("partials", c_void_p),
+        ("scratch", c_void_p),
+    )  # fmt: skip
+
+
 ITEM_FIELDS: Final = 9  # int64 each
+LINE: Final = 64  # bytes: no two threads write into one
 
 
 @dataclass(frozen=True)
@@ -68,6 +94,15 @@ class Matrix:
     outputs: int  # of `linear`
     row_bytes: int  # scratch for each row of x
     tensors: tuple[Tensor | None, ...]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The layers of a decoder in the C code's order, and who keeps their memory."""
+
+    structs: Array[_Layer]
+    parts: list[LayerParts]
+    row_sizes: tuple[int, int, int, int]  # of `_Room` but for partials: bytes for each row of x
 
 
 @dataclass(frozen=True)
@@ -94,7 +129,11 @@ def library(flags: tuple[str, ...] = FLAGS) -> ctypes.CDLL:
         POINTER(_Heads), POINTER(_Layout), c_void_p, c_void_p, c_void_p, c_int64, c_int64,
         c_void_p, c_void_p, c_void_p, c_void_p, c_int64,
     ]  # fmt: skip
-    lib.linear.restype = lib.attention.restype = None
+    lib.layers.argtypes = [
+        c_void_p, c_int64, POINTER(_Layout), c_void_p, c_void_p, c_void_p, c_int64, c_int64,
+        POINTER(_Room), c_int64,
+    ]  # fmt: skip
+    lib.linear.restype = lib.attention.restype = lib.layers.restype = None
     return lib
 
 
@@ -157,12 +196,8 @@ class Backend:
         scale: float,
         window: int | None,
     ) -> Tensor:
-        call = _call(pages, num_heads, scale, window)
+        call = _call(pages, num_heads, scale, window, head_norm)
         call.cos, call.sin = rotation.cos.data_ptr(), rotation.sin.data_ptr()
-        if head_norm is not None:
-            call.query_norm = head_norm.query_weight.data_ptr()
-            call.key_norm = head_norm.key_weight.data_ptr()
-            call.epsilon = head_norm.epsilon
         return self._attend(call, heads, pages, layout)
 
     def _attend(self, call: _Heads, heads: Tensor, pages: Pages, layout: Layout) -> Tensor:
@@ -230,6 +265,33 @@ class Backend:
         )  # fmt: skip
         return output
 
+    def join(self, layers: list[LayerParts]) -> Joined:
+        products = [(each.input, each.output, each.gate_up, each.down) for each in layers]
+        row_sizes = (
+            max(4 * input.outputs for input, _, _, _ in products),
+            max(4 * output.width for _, output, _, _ in products),
+            max(4 * gate_up.outputs for _, _, gate_up, _ in products),
+            max(each.row_bytes for four in products for each in four),
+        )
+        structs = (_Layer * len(layers))(*map(_layer, layers))
+        return Joined(structs, layers, row_sizes)
+
+    def run_layers(self, x: Tensor, joined: Joined, rotation: Rotation, layout: Layout) -> None:
+        for rows in (x, rotation.cos, rotation.sin):
+            assert rows.is_contiguous(), "the C code reads rows one after the other"
+            assert rows.dtype is torch.float32
+        heads, pages = joined.structs[0].heads, joined.parts[0].pages
+        plan = self._plan(layout, pages.key.shape[1], heads.num_heads, heads.num_kv_heads)
+        sizes = [len(x) * each for each in joined.row_sizes]
+        sizes.insert(3, 4 * plan.num_partials * (heads.head_dim + 2))
+        starts = list(accumulate((_padded(size, LINE) for size in sizes), initial=0))
+        room = self._room(starts.pop())
+        library(self._flags).layers(
+            joined.structs, len(joined.parts), byref(plan.struct), rotation.cos.data_ptr(),
+            rotation.sin.data_ptr(), x.data_ptr(), x.shape[1], len(x),
+            byref(_Room(*(room + start for start in starts))), torch.get_num_threads(),
+        )  # fmt: skip
+
     def _room(self, num_bytes: int) -> int:
         """The address of scratch, overwritten by the next call."""
         if self._scratch_bytes < num_bytes:
@@ -270,10 +332,34 @@ def quantize(weight: Tensor) -> tuple[Tensor, Tensor]:
     return numbers.to(torch.int8).view(weight.shape), scales
 
 
-def _call(pages: Pages, num_heads: int, scale: float, window: int | None) -> _Heads:
+def _call(
+    pages: Pages,
+    num_heads: int,
+    scale: float,
+    window: int | None,
+    head_norm: HeadNorm | None = None,
+) -> _Heads:
     _, _, num_kv_heads, head_dim = pages.key.shape
     is_bfloat16 = pages.key.dtype is torch.bfloat16
-    return _Heads(num_heads, num_kv_heads, head_dim, window or 0, is_bfloat16, scale)
+    call = _Heads(num_heads, num_kv_heads, head_dim, window or 0, is_bfloat16, scale)
+    if head_norm is not None:
+        call.query_norm = head_norm.query_weight.data_ptr()
+        call.key_norm = head_norm.key_weight.data_ptr()
+        call.epsilon = head_norm.epsilon
+    return call
+
+
+def _layer(parts: LayerParts) -> _Layer:
+    return _Layer(
+        *(each.address for each in (parts.input, parts.output, parts.gate_up, parts.down)),
+        parts.attention_norm.weight.data_ptr(),
+        parts.mlp_norm.weight.data_ptr(),
+        parts.attention_norm.epsilon,
+        parts.mlp_norm.epsilon,
+        _call(parts.pages, parts.num_heads, parts.scale, parts.window, parts.head_norm),
+        parts.pages.key.data_ptr(),
+        parts.pages.value.data_ptr(),
+    )
 
 
 def _make_plan(

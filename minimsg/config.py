@@ -23,13 +23,18 @@ def option(
     choices: tuple[str, ...] = (),
     minimum: int = 0,
     maximum: int | None = None,
+    environment: tuple[str, ...] = (),
 ) -> T:
-    """A dataclass field with its help text; `choices` closes the set, the others bound numbers."""
+    """A dataclass field with its help text; `choices` closes the set, the others bound numbers.
+
+    `environment`: names that others have given it, looked at after our own.
+    """
     metadata: dict[str, Any] = {
         "help": help,
         "choices": choices,
         "minimum": minimum,
         "maximum": maximum,
+        "environment": environment,
     }
     value: T = field(default=default, metadata=metadata)
     return value
@@ -158,6 +163,18 @@ class ServerConfig:
         (),
         "An Origin whose web pages may call the server, besides loopback; may be given "
         "several times; * allows all.",
+    )
+    allow_urls: bool = option(
+        False,
+        "Fetch images and documents that requests name by URL: https, from public addresses only.",
+    )
+    allow_http_urls: bool = option(
+        False, "Fetch from http URLs too, which anybody on the way can read and change."
+    )
+    public_url: str | None = option(
+        None,
+        "URL that clients call the server by, such as https://llm.example.org, for the links in "
+        "its answers; default is what each request says. Needed behind a proxy that ends TLS.",
     )
     requests_per_minute: int | None = option(
         None, "Requests a tenant may make in a minute; default is no limit.", minimum=1

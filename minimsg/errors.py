@@ -22,6 +22,7 @@
     ├── TemplateError                a chat template that fails or exceeds its budget
     ├── KernelUnavailable            the kernel asked for cannot run here
     ├── ConfigError                  settings that contradict each other or the machine
+    ├── DiskFailed                   the disk takes no more; what was written before is whole
     └── GenerationFailed             one sequence failed in the engine; its neighbours did not
 
 A message says what was seen, what was allowed and what to do. This module knows
@@ -163,7 +164,8 @@ class StoreFull(RequestError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The server has no room left to store this.", headers={"x-should-retry": "false"}
+            "The server cannot store this: its disk takes no more.",
+            headers={"x-should-retry": "false"},
         )
 
 
@@ -205,6 +207,10 @@ class KernelUnavailable(MinimsgError):
 
 class ConfigError(MinimsgError):
     """Settings that cannot work together or on this machine (exit code 2)."""
+
+
+class DiskFailed(MinimsgError):
+    """A file that cannot be written to its end (exit code 1); what to do is in the message."""
 
 
 class GenerationFailed(MinimsgError):

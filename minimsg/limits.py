@@ -50,6 +50,15 @@ class Limits:
     template_steps: int = 2_000_000  # loop turns and macro calls of one rendering
     template_time_s: float = 10.0
     template_output_chars: int = 64 * MIB
+    images: int = 100  # API: of a request
+    image_bytes: int = 10 * MIB  # API: of one image, decoded from base64
+    image_side_pixels: int = 8_000  # API: width or height
+    many_images: int = 20  # API: of more the sides
+    many_images_side_pixels: int = 2_000  # may have so many pixels
+    images_pixels: int = 256_000_000  # of all images of a request: four of the largest
+    prepare_memory_bytes: int = 4 << 30  # of a process that prepares big bodies and images
+    urls: int = 20  # of one request; each may take
+    url_timeout_s: float = 10.0  # with all its redirects
     file_bytes: int = 500 * MIB  # API: of an upload
     upload_bytes_per_s: int = 64 * 1024  # that keep an upload from being late
     form_parts: int = 16

@@ -25,7 +25,7 @@ from minimsg.errors import ConfigError
 from minimsg.hub.extras import require
 from minimsg.models.config import ModelConfig
 from minimsg.prompt.chat import ChatModel
-from minimsg.prompt.render import Prompt, render
+from minimsg.prompt.render import Prompt, images_of, render
 from minimsg.protocol.request import PromptRequest
 from minimsg.text.detokenize import Detokenizer
 
@@ -212,6 +212,7 @@ class TextEngine:
         request = GenerationRequest(
             id=secrets.token_hex(8),
             prompt_ids=read.ids,
+            images=images_of(read, self.chat),
             max_tokens=options.get("max_tokens", 256),
             end_ids=self.chat.end_ids,
             sampling=self._sampling(options),

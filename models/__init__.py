@@ -11,6 +11,8 @@ from typing import Final
 FAMILIES: Final = {
     "llama": "minimsg.models.llama",
     "qwen2": "minimsg.models.qwen2",
+    "qwen2_5_vl": "minimsg.models.qwen2_5_vl",
     "qwen3": "minimsg.models.qwen3",
+    "qwen3_vl": "minimsg.models.qwen3_vl",
     "scripted": "minimsg.models.scripted",
 }

@@ -1,8 +1,8 @@
 """What a model folder's config.json says of the architecture, checked and typed.
 
 Torch-free. Knows the keys of Hugging Face configs, old and new; rotary embeddings are
-read in `rope_config.py`, tapes in `script.py`; what a family makes of the values stands
-in its own file.
+read in `rope_config.py`, towers in `vision_config.py`, tapes in `script.py`; what a family
+makes of the values stands in its own file.
 
 Which unknown keys are harmless? `model_type` names an architecture whose definition is
 transformers (the keys here are those of 5.24): the family's classes, and the shared code
@@ -18,15 +18,17 @@ twists stand in `NEUTRAL` too, and a twist with weights fails as unexpected tens
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from minimsg.errors import CheckpointError, UnsupportedModel
 from minimsg.fields import Fields
 from minimsg.models import FAMILIES
+from minimsg.models.picture_config import preprocessor_fields
 from minimsg.models.rope_config import DEFAULT_THETA, DefaultRope, Rope, YarnRope, parse_rope
 from minimsg.models.script import BYTES_PER_ID, Script, parse_script
+from minimsg.models.vision_config import SEEING, VisionConfig, parse_vision, text_fields
 
 NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
     "hidden_act": ("silu", "swish"),
@@ -60,6 +62,7 @@ NEUTRAL: Final[Mapping[str, tuple[object, ...]]] = {
 A list of such values leaves it as it is, too.
 """
 
+UNWINDOWED: Final = ("llama", "qwen3_vl")  # have no window, whatever their config says
 MAX_LAYERS: Final = 1024  # several times the deepest published decoder
 
 # Defaults of Qwen2Config and Qwen3Config
@@ -89,6 +92,7 @@ class ModelConfig:
     attention_bias: bool = False  # read by llama and qwen3
     mlp_bias: bool = False  # read by llama
     script: Script | None = None  # of `scripted` only, which has no weights
+    vision: VisionConfig | None = None  # of families that see
 
     @property
     def max_context(self) -> int:
@@ -100,8 +104,11 @@ class ModelConfig:
 
     @classmethod
     def from_folder(cls, folder: Path) -> ModelConfig:
-        """Read `folder/config.json`. Raises what `from_dict` raises."""
-        return _parse(Fields.from_file(folder / "config.json"))
+        """Read `folder/config.json`, and what stands beside it of pictures.
+
+        Raises what `from_dict` raises.
+        """
+        return _parse(Fields.from_file(folder / "config.json"), preprocessor_fields(folder))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> ModelConfig:
@@ -111,15 +118,29 @@ class ModelConfig:
             CheckpointError: a value is missing, of a wrong type or out of range.
             UnsupportedModel: a value changes the maths in a way that is not implemented.
         """
-        return _parse(Fields(data, "config.json"))
+        return _parse(Fields(data, "config.json"), Fields({}, "preprocessor_config.json"))
 
 
-def _parse(fields: Fields) -> ModelConfig:
+def _parse(fields: Fields, pictures: Fields) -> ModelConfig:
     model_type = fields.text("model_type")
     if model_type not in FAMILIES:
         known = ", ".join(FAMILIES)
         raise UnsupportedModel(f"{fields.source}: model_type {model_type!r}; known are {known}")
+    if model_type in SEEING:
+        return _seeing(fields, pictures)
     return _scripted(fields) if model_type == "scripted" else _decoder(fields)
+
+
+def _seeing(fields: Fields, pictures: Fields) -> ModelConfig:
+    config = _decoder(text_fields(fields))
+    vision = parse_vision(
+        fields,
+        pictures,
+        head_dim=config.head_dim,
+        hidden_size=config.hidden_size,
+        vocab_size=config.vocab_size,
+    )
+    return replace(config, vision=vision)
 
 
 def _decoder(fields: Fields) -> ModelConfig:
@@ -128,7 +149,8 @@ def _decoder(fields: Fields) -> ModelConfig:
     hidden_size = fields.integer("hidden_size")
     num_heads = fields.integer("num_attention_heads")
     num_layers = fields.integer("num_hidden_layers", maximum=MAX_LAYERS)
-    head_dim = QWEN3_HEAD_DIM if model_type == "qwen3" else hidden_size // num_heads
+    is_qwen3 = model_type in ("qwen3", "qwen3_vl")
+    head_dim = QWEN3_HEAD_DIM if is_qwen3 else hidden_size // num_heads
     config = ModelConfig(
         model_type=model_type,
         vocab_size=fields.integer("vocab_size"),
@@ -141,7 +163,7 @@ def _decoder(fields: Fields) -> ModelConfig:
         intermediate_size=fields.integer("intermediate_size"),
         rms_norm_eps=fields.number("rms_norm_eps"),
         rope=parse_rope(fields),
-        windows=(None,) * num_layers if model_type == "llama" else _windows(fields, num_layers),
+        windows=(None,) * num_layers if model_type in UNWINDOWED else _windows(fields, num_layers),
         plain_context=_plain_context(fields),
         tie_word_embeddings=fields.boolean("tie_word_embeddings", False),
         attention_bias=fields.boolean("attention_bias", False),
@@ -165,8 +187,9 @@ def _refuse_other_maths(fields: Fields) -> None:
         values = value if isinstance(value, list) else [value]
         if value is not None and any(each not in neutral for each in values):
             raise UnsupportedModel(f"{fields.source}: {key} = {value!r} is not supported")
+    ends = "ForConditionalGeneration" if fields.text("model_type") in SEEING else "ForCausalLM"
     for name in fields.names("architectures"):
-        if not name.endswith("ForCausalLM"):
+        if not name.endswith(ends):
             raise UnsupportedModel(f"{fields.source}: {name} is not a causal language model")
     for name in fields.nested("auto_map").data:
         if name.startswith("AutoModel"):
@@ -176,7 +199,7 @@ def _refuse_other_maths(fields: Fields) -> None:
 def _windows(fields: Fields, num_layers: int) -> tuple[int | None, ...]:
     """The sliding window of each layer: by `layer_types`, else from `max_window_layers` on.
 
-    Read by Qwen's families; `LlamaModel` has no window, whatever its config says.
+    Not read by the families of `UNWINDOWED`.
     """
     is_used = fields.boolean("use_sliding_window", False) and "sliding_window" not in fields.nulls
     window = fields.integer("sliding_window", SLIDING_WINDOW) if is_used else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -25,6 +25,14 @@ class PagedSpec:
 
 
 @dataclass(frozen=True)
+class Sight:
+    """What R of the T rows stand for: parts of pictures, as the tower saw them."""
+
+    rows: Tensor  # (R,) int64
+    features: Tensor  # (1 + levels, R, hidden): the embeddings, and what each first layer adds
+
+
+@dataclass(frozen=True)
 class Inputs:
     """One step's tensors. T new tokens of all sequences, S rows whose logits are wanted."""
 
@@ -32,6 +40,8 @@ class Inputs:
     positions: Tensor  # (T,) int64
     sample_rows: Tensor  # (S,) int64
     layout: Layout
+    axes: Tensor | None = None  # (3, T) int64: rotary positions, where any differ from `positions`
+    sight: Sight | None = None  # if any row is of a picture
 
 
 class Model(Protocol):
@@ -45,3 +55,14 @@ class Model(Protocol):
 
     def checkpoint_tensors(self) -> Mapping[str, Tensor]:
         """Each tensor of a checkpoint by its name there, as the part of a weight it fills."""
+
+
+@runtime_checkable
+class SeeingModel(Protocol):
+    """A model that reads pictures, too."""
+
+    def see(self, pixels: bytes, rows: int, columns: int) -> Tensor:
+        """A picture of `rows * columns` tokens as `(1 + levels, rows * columns, hidden)`.
+
+        `pixels`: red, green and blue bytes, scaled to what so many tokens stand for.
+        """

@@ -24,6 +24,8 @@ from minimsg.kernels.contract import (
     Backend,
     Formats,
     HeadsOperator,
+    LayerParts,
+    LayersOperator,
     Layout,
     LinearOperator,
     Pages,
@@ -214,12 +216,21 @@ class DecoderLayer(nn.Module):
         self.attention(x, self.attention_norm, rotation, pages, layout)
         self.mlp(x, self.mlp_norm)
 
+    def parts(self, pages: Pages) -> LayerParts:
+        """What an operator of all layers is told of this one."""
+        attention, mlp = self.attention, self.mlp
+        return LayerParts(
+            self.attention_norm, attention.input.matrix, attention.head_norm,
+            attention.output.matrix, self.mlp_norm, mlp.gate_up.matrix, mlp.down.matrix,
+            pages, attention.num_heads, attention.scale, attention.window,
+        )  # fmt: skip
+
     def checkpoint_tensors(self) -> dict[str, Tensor]:
         return {
             "input_layernorm.weight": self.attention_norm.weight,
             "post_attention_layernorm.weight": self.mlp_norm.weight,
-            **_prefixed("self_attn", self.attention.checkpoint_tensors()),
-            **_prefixed("mlp", self.mlp.checkpoint_tensors()),
+            **prefixed("self_attn", self.attention.checkpoint_tensors()),
+            **prefixed("mlp", self.mlp.checkpoint_tensors()),
         }
 
 
@@ -239,15 +250,25 @@ class Decoder(nn.Module):
             DecoderLayer(config, variant, backend, window) for window in config.windows
         )
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.operator: LayersOperator | None = None  # if a backend has taken all layers over
+        self._join: tuple[Sequence[Pages], Any] | None = None  # what it made of them, and a cache
 
     def forward(self, inputs: Inputs, cache: Sequence[Pages]) -> Tensor:
         x = F.embedding(inputs.ids, self._embedding).to(self.norm.weight.dtype)  # (T, hidden)
         reach = max(inputs.layout.context_lens)
-        rotation = self.rotary(inputs.positions, x.dtype, reach)
-        for layer, pages in zip(self.layers, cache, strict=True):
-            layer(x, rotation, pages, inputs.layout)
+        self.run_layers(x, self.rotary(inputs.positions, x.dtype, reach), cache, inputs.layout)
         logits: Tensor = self.head(x[inputs.sample_rows], self.norm)  # (S, V)
         return logits.float()
+
+    def run_layers(
+        self, x: Tensor, rotation: Rotation, cache: Sequence[Pages], layout: Layout
+    ) -> None:
+        """Adds to `x` `(T, hidden)` in place."""
+        if self.operator is not None:
+            self.operator.run_layers(x, self._joined(cache), rotation, layout)
+            return
+        for layer, pages in zip(self.layers, cache, strict=True):
+            layer(x, rotation, pages, layout)
 
     def hand_over(
         self, operator: LinearOperator, formats: Formats, packed: Mapping[str, Tensor]
@@ -259,10 +280,20 @@ class Decoder(nn.Module):
         if self.embedding is None:
             rows = self.head.weight.detach().to(formats.cache)
             self.embedding = nn.Parameter(rows, requires_grad=False)
+        self.operator = operator if isinstance(operator, LayersOperator) else None
         return {
             name: linear.hand_over(operator, formats.weights, packed.get(name))
             for name, linear in self.products()
         }
+
+    def _joined(self, cache: Sequence[Pages]) -> Any:
+        """The layers over `cache`, as `operator` takes them; a model has one cache for long."""
+        if self._join is None or self._join[0] is not cache:
+            assert self.operator is not None
+            layers = cast(Iterable[DecoderLayer], self.layers)
+            parts = [layer.parts(pages) for layer, pages in zip(layers, cache, strict=True)]
+            self._join = cache, self.operator.join(parts)
+        return self._join[1]
 
     def products(self) -> list[tuple[str, Linear]]:
         """Every linear layer by its name."""
@@ -275,10 +306,11 @@ class Decoder(nn.Module):
     def checkpoint_tensors(self) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {"model.embed_tokens.weight": self._embedding}
         for index, layer in enumerate(cast(Iterable[DecoderLayer], self.layers)):
-            tensors |= _prefixed(f"model.layers.{index}", layer.checkpoint_tensors())
+            tensors |= prefixed(f"model.layers.{index}", layer.checkpoint_tensors())
         tensors["model.norm.weight"] = self.norm.weight
         return tensors if self.embedding is None else {**tensors, **self.head.rows("lm_head")}
 
 
-def _prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """`tensors` with `prefix` and a dot before each name."""
     return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}

@@ -12,12 +12,15 @@ from typing import Final, TypeAlias
 
 from minimsg.errors import CheckpointError, UnsupportedModel
 from minimsg.models.config import ModelConfig
+from minimsg.models.vision_parameters import tower_shapes
 
 Shape: TypeAlias = tuple[int, ...]
 
 EMBEDDING: Final = "model.embed_tokens.weight"
 HEAD: Final = "lm_head.weight"
-DENSE: Final = frozenset({"llama", "qwen2", "qwen3"})
+DENSE: Final = frozenset({"llama", "qwen2", "qwen2_5_vl", "qwen3", "qwen3_vl"})
+HAS_INPUT_BIAS: Final = ("qwen2", "qwen2_5_vl")  # always, and never one of the output
+HAS_HEAD_NORM: Final = ("qwen3", "qwen3_vl")
 
 
 def parameter_shapes(config: ModelConfig) -> dict[str, Shape]:
@@ -38,6 +41,8 @@ def parameter_shapes(config: ModelConfig) -> dict[str, Shape]:
     shapes["model.norm.weight"] = (hidden,)
     if not config.tie_word_embeddings:
         shapes[HEAD] = (config.vocab_size, hidden)
+    if config.vision is not None:
+        shapes |= tower_shapes(config.vision, config.model_type, hidden)
     return shapes
 
 
@@ -70,16 +75,17 @@ def refuse_difference(
 def _attention_shapes(config: ModelConfig) -> dict[str, Shape]:
     hidden, head_dim = config.hidden_size, config.head_dim
     query, key = config.num_heads * head_dim, config.num_kv_heads * head_dim
-    has_bias = config.attention_bias and config.model_type != "qwen2"
+    has_input_bias = config.model_type in HAS_INPUT_BIAS
+    has_bias = config.attention_bias and not has_input_bias
     shapes: dict[str, Shape] = {"input_layernorm.weight": (hidden,)}
     for name, size in (("q_proj", query), ("k_proj", key), ("v_proj", key)):
         shapes[f"self_attn.{name}.weight"] = (size, hidden)
-        if has_bias or config.model_type == "qwen2":
+        if has_bias or has_input_bias:
             shapes[f"self_attn.{name}.bias"] = (size,)
     shapes["self_attn.o_proj.weight"] = (hidden, query)
     if has_bias:
         shapes["self_attn.o_proj.bias"] = (hidden,)
-    if config.model_type == "qwen3":
+    if config.model_type in HAS_HEAD_NORM:
         for name in ("q_norm", "k_norm"):
             shapes[f"self_attn.{name}.weight"] = (head_dim,)
     return shapes

@@ -35,21 +35,42 @@ class Rotary:
     def __call__(self, positions: Tensor, dtype: torch.dtype, reach: int) -> Rotation:
         """The rotation of tokens at `positions` `(T,)`, each below `reach`, in `dtype`."""
         if positions.device.type != "cpu":
-            cos, sin = self._turn(positions)
-            return Rotation(cos[:, None].to(dtype), sin[:, None].to(dtype))
+            return self._rotation(positions[:, None], dtype)
         if reach > len(self._cos) or self._cos.dtype != dtype:
-            blocks = [self._turn(block) for block in torch.arange(_up(reach)).view(-1, BLOCK)]
+            blocks = [self._turn(block) for block in torch.arange(_up(reach)).view(-1, BLOCK, 1)]
             cosines, sines = zip(*blocks, strict=True)
             self._cos, self._sin = torch.cat(cosines).to(dtype), torch.cat(sines).to(dtype)
         cos, sin = (table.index_select(0, positions) for table in (self._cos, self._sin))
         return Rotation(cos[:, None], sin[:, None])
 
+    def _rotation(self, positions: Tensor, dtype: torch.dtype) -> Rotation:
+        cos, sin = self._turn(positions)
+        return Rotation(cos[:, None].to(dtype), sin[:, None].to(dtype))
+
     def _turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosine and sine, `(T, D)` float32 each."""
+        """Cosine and sine, `(T, D)` float32 each, of positions `(T, 1)` or `(T, D / 2)`."""
         self._frequencies = self._frequencies.to(positions.device)
-        angles = positions[:, None].float() * self._frequencies  # (T, D / 2)
+        angles = positions.float() * self._frequencies  # (T, D / 2)
         cos, sin = angles.cos() * self._attention_factor, angles.sin() * self._attention_factor
         return torch.cat((cos, cos), dim=-1), torch.cat((-sin, sin), dim=-1)
+
+
+class AxisRotary(Rotary):
+    """Of a model that sees: a part of a picture has a time, a row and a column (arXiv 2409.12191).
+
+    Each frequency turns by one of the three. What is text has three equal ones: its numbers
+    are those of `Rotary`.
+    """
+
+    def __init__(self, rope: Rope, head_dim: int, axes: list[int]) -> None:
+        """`axes` `(D / 2,)`: 0, 1 or 2 for each frequency."""
+        super().__init__(rope, head_dim)
+        self._axes = torch.tensor(axes, device="cpu")
+
+    def at(self, positions: Tensor, dtype: torch.dtype) -> Rotation:
+        """The rotation of tokens at `positions` `(3, T)`, in `dtype`."""
+        self._axes = self._axes.to(positions.device)
+        return self._rotation(positions.index_select(0, self._axes).T, dtype)
 
 
 def _up(reach: int) -> int:

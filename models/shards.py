@@ -14,6 +14,7 @@ from typing import Final
 from minimsg.errors import CheckpointError
 from minimsg.fields import Fields
 from minimsg.models.tensors import TensorHeader, read_header
+from minimsg.models.vision_parameters import plain_name
 
 SINGLE_FILE: Final = "model.safetensors"
 INDEX_FILE: Final = "model.safetensors.index.json"
@@ -23,7 +24,7 @@ Headers = dict[str, TensorHeader]  # by the tensor's name
 
 
 def weight_files(folder: Path) -> dict[Path, Headers]:
-    """Each file of the folder with the tensors in it that the model may need.
+    """Each file of the folder with the tensors in it that the model may need, by plain names.
 
     Raises:
         CheckpointError: a file is missing or broken, or the index and the shards disagree.
@@ -34,10 +35,17 @@ def weight_files(folder: Path) -> dict[Path, Headers]:
         files = _shards(folder / INDEX_FILE)
     else:
         raise CheckpointError(folder, _seen_instead(folder), f"{SINGLE_FILE} or {INDEX_FILE}")
-    return {
-        file: {name: header for name, header in headers.items() if not _is_spare(name)}
-        for file, headers in files.items()
-    }
+    return {file: _needed(file, headers) for file, headers in files.items()}
+
+
+def _needed(file: Path, headers: Headers) -> Headers:
+    needed: Headers = {}
+    for name, header in headers.items():
+        if (plain := plain_name(name)) in needed:
+            raise CheckpointError(file, f"{name} is there twice", "one spelling of its name")
+        if not _is_spare(name):
+            needed[plain] = header
+    return needed
 
 
 def _shards(index: Path) -> dict[Path, Headers]:

@@ -26,6 +26,7 @@ from minimsg.models.kept import keep_packed, read_packed
 from minimsg.models.layers import Decoder
 from minimsg.models.parameters import EMBEDDING, HEAD, as_stored, refuse_difference
 from minimsg.models.shards import weight_files
+from minimsg.models.vision_parameters import plain_name
 
 FLOAT_FORMATS: Final = ("F64", "F32", "F16", "BF16")  # safetensors' names
 
@@ -135,8 +136,9 @@ def _fill(file: Path, destinations: Mapping[str, Tensor]) -> None:
     """Copy tensors of `file` into the weights, converting them."""
     try:
         with safe_open(file, framework="pt", device="cpu") as tensors:
+            stored = {plain_name(name): name for name in tensors.keys()}  # noqa: SIM118
             for name, destination in destinations.items():
-                destination.copy_(tensors.get_tensor(name))
+                destination.copy_(tensors.get_tensor(stored[name]))
                 _refuse_no_numbers(destination, file, name)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(file, str(error), "a complete safetensors file") from error

@@ -64,7 +64,9 @@ def find_limits(
         limits["decode_1"] = _limit(alone, [1e9 * one.read_gb_per_s / read for one in alone])
     for name, tokens in shapes.prefills.items():
         speed = 1e9 * max(matmul_gflops.values()) / prefill_flop(config, tokens)
-        limits[name] = _limit(figures[name], [speed] * len(figures[name]))
+        limit = _limit(figures[name], [speed] * len(figures[name]))
+        if limit.share <= 1:  # else torch's products are slower than what was measured: no limit
+            limits[name] = limit
     bandwidth = median([one.read_gb_per_s for rounds in figures.values() for one in rounds])
     return Limits(bandwidth, matmul_gflops, read, limits)
 

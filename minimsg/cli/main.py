@@ -16,7 +16,7 @@ from importlib import import_module
 import click
 
 from minimsg import __version__
-from minimsg.errors import GenerationFailed, MinimsgError
+from minimsg.errors import DiskFailed, GenerationFailed, MinimsgError
 
 VERBS = {
     "serve": "minimsg.cli.serve",
@@ -26,6 +26,7 @@ VERBS = {
     "show": "minimsg.cli.show",
     "doctor": "minimsg.cli.doctor",
     "top": "minimsg.cli.top",
+    "batch": "minimsg.cli.batch",
     "bench": "minimsg.cli.bench",
     "conform": "minimsg.cli.conform",
 }
@@ -74,6 +75,8 @@ class Verbs(click.Group):
             return super().invoke(ctx)
         except GenerationFailed as error:
             raise EngineFailed(str(error)) from error
+        except DiskFailed as error:
+            raise click.ClickException(str(error)) from error
         except MinimsgError as error:
             raise Refused(str(error)) from error
         except (KeyboardInterrupt, click.Abort):
@@ -89,6 +92,7 @@ def main() -> None:
     Examples:
       minimsg serve                      a server on http://127.0.0.1:8080
       minimsg run smollm2 "Why is the sky blue?"
+      minimsg batch run requests.jsonl -o results.jsonl
       minimsg doctor                     what this machine can do
 
     Every setting has an environment name, shown in the help of its command. Shell

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import Field, fields
 from pathlib import Path
 from types import NoneType
@@ -28,14 +28,19 @@ TYPES: dict[type, click.ParamType[Any]] = {
 }
 
 
-def options_from(config: type[C]) -> Callable[[Callable[..., R]], Callable[..., R]]:
+def options_from(
+    config: type[C], only: Collection[str] | None = None
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Give a command a flag for each field of the dataclass `config` that has help text.
 
+    `only`: for these of them; the others keep their defaults.
     The command receives the built object under the class's name in lower case:
     `ServerConfig` arrives as `server_config`.
     """
     parameter = re.sub(r"(?<!^)(?=[A-Z])", "_", config.__name__).lower()
-    documented = documented_fields(config)
+    documented = [
+        field for field in documented_fields(config) if only is None or field.name in only
+    ]
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
         @functools.wraps(command)
@@ -77,7 +82,7 @@ def _option(config: type, field: Field[Any]) -> Callable[[Callable[..., R]], Cal
         default=field.default,
         help=field.metadata["help"],
         show_default=True,
-        envvar=environment_name(field.name),
+        envvar=[environment_name(field.name), *field.metadata["environment"]],
         show_envvar=True,
     )
 

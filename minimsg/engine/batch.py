@@ -5,7 +5,8 @@ Knows ids, positions and page tables; who got how many tokens is the scheduler's
 
 from __future__ import annotations
 
-from minimsg.engine.types import Batch, Sequence
+from minimsg.engine.places import axes_of, cuts
+from minimsg.engine.types import Batch, PictureRows, Sequence
 
 
 def build_batch(spans: list[tuple[Sequence, int]], page_size: int) -> Batch:
@@ -36,4 +37,21 @@ def build_batch(spans: list[tuple[Sequence, int]], page_size: int) -> Batch:
         batch.page_tables.append(sequence.page_table[: -(-end // page_size)])
         batch.sample_rows.extend(range(num_rows - num_samples, num_rows))
         batch.sample_ids.extend([request_id] * num_samples)
+    if any(sequence.request.images for sequence, _ in spans):
+        _add_pictures(batch, [sequence for sequence, _ in spans])
     return batch
+
+
+def _add_pictures(batch: Batch, sequences: list[Sequence]) -> None:
+    """Say which rows stand for images, and where all rows stand among them."""
+    batch.axes.extend([[], [], []])
+    for index, sequence in enumerate(sequences):
+        row, request = batch.query_starts[index], sequence.request
+        stop = batch.context_lens[index]
+        start = stop - (batch.query_starts[index + 1] - row)
+        for axis, positions in zip(batch.axes, axes_of(request.images, start, stop), strict=True):
+            axis.extend(positions)
+        batch.pictures.extend(
+            PictureRows(request.tenant, image, row + place, first, size)
+            for image, place, first, size in cuts(request.images, start, stop)
+        )

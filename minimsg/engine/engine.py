@@ -43,7 +43,7 @@ from minimsg.engine.types import (
     Token,
 )
 from minimsg.errors import ConfigError, GenerationFailed, InvalidRequest
-from minimsg.models.contract import Model
+from minimsg.models.contract import Model, SeeingModel
 
 logger = logging.getLogger("minimsg")
 
@@ -79,7 +79,7 @@ class Engine:
             dtype=dtype,
             device=device,
         )
-        self.vocab_size = model.vocab_size
+        self.vocab_size, self.sees = model.vocab_size, isinstance(model, SeeingModel)
         self.num_pages, self.max_context = plan.num_pages, plan.max_context
         self.config = config
         self.runner = (TiledRunner if is_tiled else Runner)(model, cache, device)
@@ -92,6 +92,7 @@ class Engine:
     def reset(self) -> None:
         """Forget every request and everything cached; the weights stay as they are."""
         config = self.config
+        self.runner.encodings.clear()
         pool = PagePool(self.num_pages)
         index = PrefixIndex(pool, config.page_size)
         entries = Entries(index, int(self.num_pages * config.pin_budget))
@@ -145,6 +146,7 @@ class Engine:
         """Raise `InvalidRequest` for what would fail later, or fail others. Safe in any thread."""
         self.scheduler.check_length(len(request.prompt_ids))
         check_request(request, self.vocab_size)
+        check_images(request, sees=self.sees)
 
     def steps(self, *requests: GenerationRequest) -> Iterator[Step]:
         """Run requests to their end, one step at a time; leaving the loop cancels them.
@@ -237,3 +239,18 @@ def check_request(request: GenerationRequest, vocab_size: int) -> None:
     for holds, path, why in rules:
         if not holds:
             raise InvalidRequest(path, why)
+
+
+def check_images(request: GenerationRequest, *, sees: bool) -> None:
+    """Raise `InvalidRequest` unless the images are such as the model can see, in their order."""
+    if request.images and not sees:
+        raise InvalidRequest("", "the model does not read images")
+    end = 0
+    for image in request.images:
+        num_tokens = image.stop - image.start
+        if image.start < end or image.stop > len(request.prompt_ids) or num_tokens < 1:
+            raise InvalidRequest("", "the images do not lie in the prompt one after the other")
+        if num_tokens != image.rows * image.columns:
+            why = f"an image of {image.rows} by {image.columns} has {num_tokens} ids"
+            raise InvalidRequest("", why)
+        end = image.stop

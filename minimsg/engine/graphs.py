@@ -39,7 +39,12 @@ class DecodeGraphs:
         self._steps: dict[tuple[int, int], tuple[StaticStep, Captured]] = {}  # by size
 
     def can_run(self, inputs: Inputs) -> bool:
-        """Whether each sequence has one new token, which samples, and there are not too many."""
+        """Whether each sequence has one new token, which samples, and there are not too many.
+
+        None may have images: what a graph computes has one rotary position a token.
+        """
+        if inputs.axes is not None:
+            return False
         num = len(inputs.layout.context_lens)
         return num <= MAX_ROWS and len(inputs.ids) == len(inputs.sample_rows) == num
 

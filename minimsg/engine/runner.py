@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from minimsg.engine.cache import PagedKVCache
+from minimsg.engine.encodings import Encodings
 from minimsg.engine.graphs import decode_graphs
 from minimsg.engine.types import Batch
 from minimsg.kernels.contract import Layout
-from minimsg.models.contract import Inputs, Model
+from minimsg.models.contract import Inputs, Model, Sight
 
 
 class Runner:
@@ -24,6 +25,7 @@ class Runner:
         self.cache = cache
         self.device = device
         self.graphs = decode_graphs(model, cache, device)
+        self.encodings = Encodings(model)
 
     @torch.inference_mode()
     def run(self, batch: Batch) -> Tensor:
@@ -49,7 +51,19 @@ class Runner:
             positions=self._tensor(batch.positions),
             sample_rows=self._tensor(batch.sample_rows),
             layout=layout,
+            axes=self._tensor(batch.axes) if batch.axes else None,
+            sight=self._sight(batch) if batch.pictures else None,
         )
+
+    def _sight(self, batch: Batch) -> Sight:
+        """What the batch shows of images, seen now or before."""
+        rows: list[int] = []
+        features: list[Tensor] = []
+        for part in batch.pictures:
+            rows += range(part.row, part.row + part.count)
+            whole = self.encodings.of(part.tenant, part.image)
+            features.append(whole[:, part.first : part.first + part.count])
+        return Sight(self._tensor(rows), torch.cat(features, dim=1))
 
     def _tensor(self, values: list[int] | list[list[int]]) -> Tensor:
         return torch.tensor(values, dtype=torch.int64, device=self.device)

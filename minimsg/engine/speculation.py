@@ -20,7 +20,7 @@ from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.types import Sequence
 
 MAX_SPECULATING: Final = 2  # of more, the rows together keep the machine as busy as it can be
-ROW_COST: Final = 0.4  # of a step of one row: SmolLM2 in bfloat16 on a CPU; a GPU's is less
+ROW_COST: Final = 0.12  # of a step of one row: SmolLM2 on two CPU cores, 0.06 to 0.1, and sampling
 ALLOWANCE: Final = 0.02  # of the time without drafts, that drafts may cost in the long run
 START: Final = 0.8  # steps that they may cost before they have saved any
 

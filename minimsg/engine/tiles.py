@@ -65,6 +65,9 @@ def _tile(
     input_ids[place] = batch.input_ids[own]
     positions[place] = batch.positions[own]
     slots[place] = batch.slots[own]
+    axes = [list(positions) for _ in batch.axes]
+    for axis, given in zip(axes, batch.axes, strict=True):
+        axis[place] = given[own]
     sampled = [row for row in batch.sample_rows if row in rows]
     return Batch(
         request_ids=batch.request_ids,
@@ -76,4 +79,6 @@ def _tile(
         page_tables=[batch.page_tables[0][: page + 1]],
         sample_rows=[inside + row - rows.start for row in sampled],
         sample_ids=batch.sample_ids[: len(sampled)],
+        axes=axes,
+        pictures=batch.pictures_within(rows, inside),
     )

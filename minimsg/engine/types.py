@@ -75,11 +75,14 @@ class CacheMark:
 
 @dataclass(frozen=True, slots=True)
 class ImageSpan:
-    """The pad ids that stand for one image: `ids[start:stop]`, equal for all images of a size."""
+    """The pad ids that stand for one image, row by row: `ids[start:stop]`."""
 
     start: int
     stop: int
     digest: bytes  # SHA-256 of the preprocessed pixels and the grid, made by the server
+    rows: int = 1  # of tokens; with `columns` as many as there are ids
+    columns: int = 1
+    pixels: bytes = field(default=b"", repr=False)  # red, green, blue; what the model's tower sees
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +196,31 @@ class Sequence:
 
 
 @dataclass(frozen=True, slots=True)
+class PictureRows:
+    """Rows `row : row + count` of a batch stand for an image's tokens from `first` on."""
+
+    tenant: str
+    image: ImageSpan
+    row: int
+    first: int
+    count: int
+
+    def within(self, rows: range, shift: int = 0) -> PictureRows | None:
+        """What of it lies in some rows of the batch, which are counted from `shift` on then."""
+        start, stop = max(self.row, rows.start), min(self.row + self.count, rows.stop)
+        if start >= stop:
+            return None
+        first = self.first + start - self.row
+        return PictureRows(self.tenant, self.image, start - rows.start + shift, first, stop - start)
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """What one step runs: a flattened mix of decode rows and prefill chunks.
 
     Axes: B sequences, T new tokens of all of them, S rows that sample (DESIGN.md 6).
-    Sequence b owns rows `query_starts[b] : query_starts[b + 1]`. Only ints and
-    lists, so that another rank can receive it.
+    Sequence b owns rows `query_starts[b] : query_starts[b + 1]`. Only ints, lists and an
+    image's bytes, so that another rank can receive it.
     """
 
     request_ids: list[str]  # (B,)
@@ -210,6 +232,13 @@ class Batch:
     page_tables: list[list[int]]  # (B, ragged)
     sample_rows: list[int]  # (S,) rows of T whose logits are wanted
     sample_ids: list[str]  # (S,) the request of each of them
+    axes: list[list[int]] = field(default_factory=list)  # (3, T) rotary positions, or none:
+    pictures: list[PictureRows] = field(default_factory=list)  # where no sequence has images
+
+    def pictures_within(self, rows: range, shift: int = 0) -> list[PictureRows]:
+        """The pictures of some rows, as those of a batch in which the rows begin at `shift`."""
+        parts = (picture.within(rows, shift) for picture in self.pictures)
+        return [part for part in parts if part is not None]
 
     def split(self) -> list[Batch]:
         """The same work as one batch for each sequence."""
@@ -229,6 +258,8 @@ class Batch:
             page_tables=[self.page_tables[index]],
             sample_rows=[row for row, _ in own],
             sample_ids=[request_id for _, request_id in own],
+            axes=[axis[start:stop] for axis in self.axes],
+            pictures=self.pictures_within(range(start, stop)),
         )
 
 

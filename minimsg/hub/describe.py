@@ -103,6 +103,7 @@ def _shape(config: ModelConfig) -> Facts:
         "kv_heads": config.num_kv_heads,
         "head_dim": config.head_dim,
         "tied_embeddings": config.tie_word_embeddings,
+        "reads": ["text"] if config.vision is None else ["text", "images"],
         "sliding_window": windows[0] if windows else None,
         "rope": {"kind": _rope_kind(config), **asdict(config.rope)},
     }

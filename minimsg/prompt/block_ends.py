@@ -40,7 +40,7 @@ def block_ends(
     shown = {span.source.path: span for span in spans}
     for path, result in _results(messages):
         if path in shown:
-            ends |= _part_ends(path, result, texts[path], shown[path], chat.name)
+            ends |= _part_ends(path, result, texts[path], shown[path], chat)
     return ends | _prefix_ends(reading)
 
 
@@ -64,17 +64,20 @@ def _results(messages: Sequence[InputMessage]) -> Iterator[tuple[str, ToolResult
 
 
 def _part_ends(
-    path: str, result: ToolResultBlock, shown: str, span: Span, model: str
+    path: str, result: ToolResultBlock, value: str, span: Span, chat: ChatModel
 ) -> dict[str, int]:
-    """The ends of the parts of `result`, whose text is the end of what is `shown` in `span`."""
-    text = result_text(result, path, model)
-    is_literal = span.source.end - span.source.start == span.end - span.begin
-    if not (is_literal and shown.endswith(text)):
+    """The ends of the parts of `result`, whose text is the end of the `value` in `span`."""
+    assert chat.template is not None
+    shown = chat.template.marks.shown
+    text, whole = shown(result_text(result, path, chat.name)), shown(value)
+    source = span.source
+    is_literal = len(shown(value[source.start : source.end])) == span.end - span.begin
+    if not (is_literal and whole.endswith(text)):
         return {}
-    start = span.begin - span.source.start + len(shown) - len(text)
+    start = span.begin - source.start + len(whole) - len(text)
     return {
         f"{path}.tool_result.content.{number}": max(span.begin, min(start + end, span.end))
-        for number, end in enumerate(part_ends(result, path, model))
+        for number, end in enumerate(part_ends(result, path, chat.name, shown))
     }
 
 

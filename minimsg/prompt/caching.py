@@ -51,7 +51,7 @@ def cache_marks(
     windows = [_window(placed[_known(mark.path, placed)]) for mark in marks]
     wider = (range(_window(window.start).start, window.stop) for window in windows)
     seen = sorted(set(chain.from_iterable(wider)))  # what is not shown ends where another does
-    lengths = _lengths(prompt, request, [positions[n] for n in seen], chat)
+    lengths = _lengths(prompt, [positions[n] for n in seen], chat)
     found: dict[int, CacheMark] = {}
     for mark, window in zip(marks, windows, strict=True):
         length = lengths[_known(mark.path, placed)]
@@ -85,13 +85,11 @@ def _known(path: str, placed: Mapping[str, int]) -> str:
     return path
 
 
-def _lengths(
-    prompt: Prompt, request: PromptRequest, positions: Sequence[Position], chat: ChatModel
-) -> dict[str, int]:
+def _lengths(prompt: Prompt, positions: Sequence[Position], chat: ChatModel) -> dict[str, int]:
     """For each path of `positions` the tokens up to its end that nothing behind it changes."""
     assert prompt.reading is not None
     paths = [*chain.from_iterable(positions)]
-    found = block_ends(prompt.reading, request.messages, chat, frozenset(paths))
+    found = block_ends(prompt.reading, prompt.messages, chat, frozenset(paths))
     ends = list(accumulate((found.get(path, 0) for path in paths), max))
     lengths = fixed_lengths(prompt.stretches, ends, chat.tokenizer)
     return dict(zip(paths, lengths, strict=True))

@@ -27,6 +27,8 @@ from minimsg.errors import CheckpointError, TemplateError
 from minimsg.fields import Fields
 from minimsg.limits import LIMITS
 from minimsg.models.config import ModelConfig
+from minimsg.models.vision_config import VisionConfig
+from minimsg.prompt.marks import ImageTokens
 from minimsg.prompt.probe import Traits, probe
 from minimsg.prompt.template import ChatTemplate
 from minimsg.text.tokenizer import Tokenizer
@@ -72,6 +74,7 @@ class ChatModel:
     max_context: int  # tokens, prompt and reply together
     model_type: str
     created_at: datetime
+    vision: VisionConfig | None = None  # of a model that reads images
     parsers: ParserConfig = BY_TEMPLATE  # what of the traits was not looked for
 
     @classmethod
@@ -84,7 +87,7 @@ class ChatModel:
         generation = Fields.from_file(folder / "generation_config.json", is_required=False)
         tokenizer = Tokenizer.from_folder(folder)
         _refuse_ids_without_a_row(folder, tokenizer, config)
-        template, traits = _template(folder, tokenizer, parsers)
+        template, traits = _template(folder, tokenizer, parsers, config.vision)
         end_ids = _end_ids(Fields.from_file(folder / "config.json"), config)
         end_ids |= _end_ids(generation, config)
         if traits and traits.turn_end:
@@ -100,6 +103,7 @@ class ChatModel:
             max_context=config.max_context,
             model_type=config.model_type,
             created_at=_created_at(folder),
+            vision=config.vision,
             parsers=parsers,
         )
 
@@ -122,17 +126,33 @@ def _end_ids(fields: Fields, config: ModelConfig) -> frozenset[int]:
 
 
 def _template(
-    folder: Path, tokenizer: Tokenizer, parsers: ParserConfig
+    folder: Path, tokenizer: Tokenizer, parsers: ParserConfig, vision: VisionConfig | None
 ) -> tuple[ChatTemplate | None, Traits | None]:
     config = Fields.from_file(folder / "tokenizer_config.json", is_required=False)
     file, source = _source(folder, config)
     if source is None:
         return None, None
     try:
-        template = ChatTemplate(source, _special_tokens(config), tokenizer.control)
+        template = ChatTemplate(
+            source,
+            _special_tokens(config),
+            tokenizer.control,
+            images=_image_tokens(folder, tokenizer, vision) if vision else None,
+        )
         return template, probe(template, tokenizer.control, parsers)
     except TemplateError as error:
         raise TemplateError(f"{file}: {error}") from error
+
+
+def _image_tokens(folder: Path, tokenizer: Tokenizer, vision: VisionConfig) -> ImageTokens:
+    """The control strings of the ids that config.json names."""
+    strings = {id: text for text, id in tokenizer.control.items()}
+    ids = (vision.start_id, vision.image_id, vision.end_id)
+    if missing := [id for id in ids if id not in strings]:
+        seen = f"{missing[0]} is no control token"
+        expected = "one, as config.json says of images"
+        raise CheckpointError(folder / "tokenizer.json", seen, expected)
+    return ImageTokens(*(strings[id] for id in ids))
 
 
 def _source(folder: Path, config: Fields) -> tuple[object, str | None]:

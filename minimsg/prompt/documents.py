@@ -12,18 +12,21 @@ A line without a value is not written. Nothing is escaped: tags are text like an
 and no user's text is a control token (`marks.py`). The parts of a result are joined by
 line breaks. Citations are for clients; the model does not read them.
 
-Images, PDFs, and what lies behind addresses cannot be read and are refused at their path;
-what lies in files is read before (`uploads.py`). Blocks of tools that another server ran are
+An image reads as its marker (`marks.py`), if the model reads images (`pictures.py`). PDFs and
+what lies behind addresses cannot be read and are refused at their path; what lies in files
+is read before (`uploads.py`). Blocks of tools that another server ran are
 in `foreign.py`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from minimsg.errors import InvalidRequest
 from minimsg.prompt.foreign import foreign_text, tagged
+from minimsg.prompt.marks import image_mark
+from minimsg.prompt.pictures import NumberedImage
 from minimsg.protocol.content import (
     BrowserStateBlock,
     ContainerUploadBlock,
@@ -68,6 +71,8 @@ def text_of(block: AnyBlock, path: str, model: str) -> str | None:
             return tagged("browser_state", json.dumps(state, ensure_ascii=False))
         case CompactionBlock():
             return tagged("summary", block.content) if block.content else None
+        case NumberedImage(number=number):
+            return image_mark(number)
         case ImageBlock():
             why = f"image blocks need a model that reads images; {model} reads text only"
             raise InvalidRequest(path, why)
@@ -83,13 +88,15 @@ def result_text(block: ToolResultBlock, path: str, model: str) -> str:
     return (f"Error: {text}" if text else "Error") if block.is_error else text
 
 
-def part_ends(block: ToolResultBlock, path: str, model: str) -> list[int]:
-    """For each part of a result the place in `result_text` where it ends."""
+def part_ends(
+    block: ToolResultBlock, path: str, model: str, shown: Callable[[str], str]
+) -> list[int]:
+    """For each part of a result the place in `result_text`, as it is `shown`, where it ends."""
     place = len("Error: ") if block.is_error else 0
     between, ends = 0, []
     for n, part in enumerate(block.content):
         if (text := text_of(part, f"{path}.tool_result.content.{n}", model)) is not None:
-            place += between + len(text)
+            place += between + len(shown(text))
             between = len("\n")
         ends.append(place)
     return ends

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -42,12 +42,21 @@ class Stretch:
     num_before: int  # ids in front of it
 
 
+class ImagePlace(NamedTuple):
+    """Which of a request's images stands at `ids[start:stop]`."""
+
+    number: int
+    start: int
+    stop: int
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedPieces:
-    """The ids of a rendered prompt, and its plain stretches in their order."""
+    """The ids of a rendered prompt, its plain stretches and its images in their order."""
 
     ids: list[int]
     stretches: list[Stretch]
+    images: list[ImagePlace]
 
 
 def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer, prefix: str = "") -> EncodedPieces:
@@ -58,14 +67,17 @@ def encode_pieces(pieces: Sequence[Piece], tokenizer: Tokenizer, prefix: str = "
         placed.append(_Placed(begin, prefix, 0, Piece(prefix, False)))
     ids: list[int] = []
     stretches: list[Stretch] = []
+    images: list[ImagePlace] = []
     for place, (begin, text, lost, piece) in enumerate(placed):
         if piece.is_control:
-            ids.append(tokenizer.control[piece.text])
+            if piece.image is not None:
+                images.append(ImagePlace(piece.image, len(ids), len(ids) + piece.count))
+            ids += [tokenizer.control[piece.text]] * piece.count
             continue
         encoded = tokenizer.encoded(piece.text, at_start=place == 0) if piece.text else None
         stretches.append(Stretch(begin, text, lost, encoded, len(ids)))
         ids += encoded.ids if encoded else []
-    return EncodedPieces(ids, stretches)
+    return EncodedPieces(ids, stretches, images)
 
 
 def fixed_lengths(
@@ -100,7 +112,7 @@ def token_starts(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[int]:
     starts: list[int] = []
     for place, (begin, _, lost, piece) in enumerate(_placed_stretches(pieces, tokenizer)):
         if piece.is_control:
-            starts.append(begin)
+            starts += [begin] * piece.count
         elif piece.text:
             inside = tokenizer.starts(piece.text, at_start=place == 0)
             starts += [begin + lost + start for start in inside]
@@ -110,7 +122,7 @@ def token_starts(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[int]:
 def fewest_tokens(pieces: Sequence[Piece], tokenizer: Tokenizer) -> int:
     """A number of tokens that `pieces` have at least, told without encoding them."""
     return sum(
-        1 if piece.is_control else tokenizer.fewest_tokens(piece.text)
+        piece.count if piece.is_control else tokenizer.fewest_tokens(piece.text)
         for piece in stretches_of(pieces, tokenizer)
     )
 
@@ -136,7 +148,7 @@ def _placed_stretches(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[_Pl
     begin = 0
     for piece, before, after in zip(settled, [None, *tokens], [*tokens[1:], None], strict=False):
         lost, text = (0, piece.text) if piece.is_control else _stripped(piece.text, before, after)
-        placed.append(_Placed(begin, piece.text, lost, Piece(text, piece.is_control)))
+        placed.append(_Placed(begin, piece.text, lost, replace(piece, text=text)))
         begin += len(piece.text)
     return placed
 
@@ -158,13 +170,14 @@ def _with_single_words_settled(pieces: Sequence[Piece], tokenizer: Tokenizer) ->
     befores = ["", *(piece.text for piece in filled)]
     afters = [*(piece.text for piece in filled[1:]), ""]
     marked = [
-        (piece.is_control and not _is_inside_word(piece, before, after, tokenizer), piece.text)
+        (piece.is_control and not _is_inside_word(piece, before, after, tokenizer), piece)
         for piece, before, after in zip(filled, befores, afters, strict=False)
     ]
     settled = [Piece("", False)]
     for is_control, run in groupby(marked, key=lambda mark: mark[0]):
-        texts = [text for _, text in run]
-        settled += [Piece(t, True) for t in texts] if is_control else [Piece("".join(texts), False)]
+        alike = [piece for _, piece in run]
+        text = "".join(piece.text for piece in alike)
+        settled += alike if is_control else [Piece(text, False)]
     return settled if len(settled) == 1 or settled[1].is_control else settled[1:]
 
 

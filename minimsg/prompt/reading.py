@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from minimsg.errors import InvalidRequest, NotImplementedHere, TemplateError
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.conversation import Conversation, Entry, Part, conversation_of
 from minimsg.prompt.fitting import fit, message_of
-from minimsg.prompt.marks import SURROGATE, Piece
+from minimsg.prompt.marks import SURROGATE, Piece, without_images
 from minimsg.prompt.probe import Traits
 from minimsg.prompt.template import ChatTemplate
 from minimsg.prompt.thinking import reads_thoughts, template_variables
@@ -59,7 +59,7 @@ class Reading:
 
     given: Given
     written: list[Piece]  # by the template, up to where the model would begin
-    pieces: list[Piece]  # the same, and the end of thinking where it was left open before a prefix
+    pieces: list[Piece]  # the same, images with their tokens, thinking that was left open ended
     begun: list[Part]  # what the model has begun to say
     left_out: list[str]  # JSON paths
 
@@ -70,9 +70,16 @@ class Reading:
 
 
 def read_turns(
-    request: PromptRequest, turns: Sequence[Turn], chat: ChatModel, dialect: Dialect
+    request: PromptRequest,
+    turns: Sequence[Turn],
+    chat: ChatModel,
+    dialect: Dialect,
+    image_tokens: Sequence[int] = (),
 ) -> Reading:
-    """`request` with `turns` for its messages. Raises InvalidRequest, NotImplementedHere."""
+    """`request` with `turns` for its messages; `image_tokens` of each of its images.
+
+    Raises InvalidRequest, NotImplementedHere.
+    """
     if chat.template is None or chat.traits is None:
         raise NotImplementedHere(f"The model {chat.name} has no chat template")
     turns, last = _without_prefix([*system_turn(request, dialect), *turns])
@@ -87,10 +94,11 @@ def read_turns(
     variables = template_variables(request, chat.traits.thinking)
     given = Given(entries, toolbox.functions, variables)
     written = _written(given, chat.template, chat.traits)
+    pieces = _with_images(written, image_tokens)
     return Reading(
         given=given,
         written=written,
-        pieces=_without_open_thinking(written, chat) if begun.entries else written,
+        pieces=_without_open_thinking(pieces, chat) if begun.entries else pieces,
         begun=_begun(begun),
         left_out=[
             *toolbox.left_out,
@@ -135,6 +143,19 @@ def _written(given: Given, template: ChatTemplate, traits: Traits) -> list[Piece
         raise InvalidRequest("messages", f"{error}") from error
 
 
+def _with_images(pieces: list[Piece], image_tokens: Sequence[int]) -> list[Piece]:
+    """Each image as many times as it has tokens. Raises InvalidRequest if one was not sent."""
+    shown = [piece.image for piece in pieces if piece.image is not None]
+    if not shown:
+        return pieces
+    if len(set(shown)) < len(shown) or max(shown) >= len(image_tokens):
+        raise InvalidRequest("messages", "text must not contain lone surrogates")
+    return [
+        piece if piece.image is None else replace(piece, count=image_tokens[piece.image])
+        for piece in pieces
+    ]
+
+
 def _without_open_thinking(pieces: list[Piece], chat: ChatModel) -> list[Piece]:
     """A prefix is the answer's beginning, also where the template lets nobody answer at once."""
     form = chat.traits.thinking if chat.traits else None
@@ -148,9 +169,12 @@ def _without_open_thinking(pieces: list[Piece], chat: ChatModel) -> list[Piece]:
 def _refuse_surrogates(
     entries: Sequence[Entry], functions: Sequence[Function], request: PromptRequest
 ) -> None:
-    """No value that a template gets may hold one: `marks.py` says what they are."""
+    """No value that a template gets may hold one: `marks.py` says what they are.
+
+    Images are markers by now; what a user has written like one, `_with_images` refuses.
+    """
     for path, text in _values(entries, functions, request):
-        if SURROGATE.search(text):
+        if SURROGATE.search(without_images(text)):
             raise InvalidRequest(path, "text must not contain lone surrogates")
 
 

@@ -23,17 +23,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from minimsg.engine.types import ImageSpan
 from minimsg.errors import InvalidRequest
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.conversation import after_compaction, standing
 from minimsg.prompt.edits import edit_turns
-from minimsg.prompt.encode import Stretch, encode_pieces, fewest_tokens
+from minimsg.prompt.encode import ImagePlace, Stretch, encode_pieces, fewest_tokens
 from minimsg.prompt.marks import Piece
+from minimsg.prompt.pictures import Picture, spans_of, with_pictures
 from minimsg.prompt.reading import Reading, read_turns, system_turn
 from minimsg.prompt.replay import Remembered, Replay, put_back
 from minimsg.protocol.context import AppliedEdit
 from minimsg.protocol.dialect import Dialect
-from minimsg.protocol.request import PromptRequest
+from minimsg.protocol.request import InputMessage, PromptRequest
 from minimsg.protocol.turns import Turn, turns_of
 
 EXACT_CHARS: Final = 4 << 20  # of a prompt that is encoded even if it cannot fit
@@ -51,6 +53,9 @@ class Prompt:
     original_input_tokens: int | None = None  # before edits, if the request asks for any
     reading: Reading | None = None  # what the ids are of,
     stretches: list[Stretch] = field(default_factory=list, compare=False)  # and their places in it
+    messages: list[InputMessage] = field(default_factory=list)  # with their images numbered,
+    pictures: list[Picture] = field(default_factory=list)  # these images,
+    places: list[ImagePlace] = field(default_factory=list)  # and where they stand in `ids`
     is_thinking: bool = False  # it ends with thinking that the template has opened
     replay: Replay | None = None  # what was put back, if anything is remembered at all
 
@@ -65,6 +70,9 @@ def render(
 
     Raises InvalidRequest, or NotImplementedHere without a template.
     """
+    vision = chat.vision
+    request, pictures = with_pictures(request, vision.pictures if vision else None)
+    image_tokens = [picture.num_tokens for picture in pictures]
     turns = after_compaction(turns_of(standing(request.messages)))
     replay = None
     if remembered is not None:
@@ -73,12 +81,13 @@ def render(
     asked = request.context_management
 
     def count(turns: Sequence[Turn]) -> int:
-        reading = read_turns(request, turns, chat, dialect)
+        reading = read_turns(request, turns, chat, dialect, image_tokens)
         return len(encoded(reading, chat, max(MAX_COUNTED, chat.max_context)).ids)
 
     edited = edit_turns(turns, asked.edits if asked else [], count)
-    prompt = encoded(read_turns(request, edited.turns, chat, dialect), chat, chat.max_context)
-    prompt = replace(prompt, replay=replay)
+    reading = read_turns(request, edited.turns, chat, dialect, image_tokens)
+    prompt = encoded(reading, chat, chat.max_context)
+    prompt = replace(prompt, replay=replay, messages=request.messages, pictures=pictures)
     if asked is None:
         return prompt
     original = edited.original_input_tokens or len(prompt.ids)
@@ -98,8 +107,16 @@ def encoded(reading: Reading, chat: ChatModel, max_tokens: int) -> Prompt:
         reading.left_out,
         reading=reading,
         stretches=made.stretches,
+        places=made.images,
         is_thinking=is_thinking,
     )
+
+
+def images_of(prompt: Prompt, chat: ChatModel) -> tuple[ImageSpan, ...]:
+    """The images that the model sees, decoded and scaled. Raises InvalidRequest at a broken one."""
+    if chat.vision is None:
+        return ()
+    return spans_of(prompt.pictures, prompt.places, chat.vision.pictures)
 
 
 def check_length(prompt: Prompt, max_context: int) -> None:

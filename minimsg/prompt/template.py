@@ -18,7 +18,7 @@ import jinja2
 from minimsg.errors import TemplateError
 from minimsg.limits import LIMITS, Limits
 from minimsg.prompt.budget import Budget, weigh
-from minimsg.prompt.marks import Marks, Piece
+from minimsg.prompt.marks import ImageTokens, Marks, Piece
 from minimsg.prompt.rewrite import Marking, Metering, compositions
 from minimsg.prompt.sandbox import BUDGET, Sandbox
 
@@ -50,15 +50,17 @@ class ChatTemplate:
         special_tokens: Mapping[str, str],
         controls: Collection[str] = (),
         limits: Limits = LIMITS,
+        images: ImageTokens | None = None,
     ) -> None:
         """`special_tokens`: `bos_token` ... -> text, variables of the template.
 
-        `controls`: every control string of the tokenizer, for `render_pieces`.
+        `controls`: every control string of the tokenizer, for `render_pieces`; `images`: those
+        of an image, if the model reads some.
         Raises TemplateError if it does not compile.
         """
         self.source = source
         self._limits = limits
-        self.marks = Marks(controls)
+        self.marks = Marks(controls, images)
         self._plain = _compile(source, Marks(()))
         self._marked = _compile(source, self.marks)
         self._special_tokens = dict(special_tokens)

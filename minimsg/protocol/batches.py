@@ -150,16 +150,13 @@ class BatchBody:
 
     def _request(self, path: str, span: Span) -> tuple[str, bytes]:
         part = self._part(path, span)
-        if not part.startswith(b"{"):
-            raise InvalidRequest(path, "Input should be a valid dictionary")
         try:
-            checked = validate(BatchRequest, parse_json(part, self._dialect), self._dialect)
+            custom_id, params, ignored = read_request(part, self._dialect)
         except InvalidRequest as error:
             raise InvalidRequest(f"{path}.{error.path}".rstrip("."), error.why) from None
-        for key in checked.ignored:
+        for key in ignored:
             self._leave_out(f"{path}.{key}")
-        start, end = dict(members(part))["params"]
-        return checked.request.custom_id, part[start:end]
+        return custom_id, params
 
     def _part(self, path: str, span: Span) -> bytes:
         """A part, which is no larger than a request may be by itself."""
@@ -174,6 +171,18 @@ class BatchBody:
         if len(self.ignored) == LIMITS.faults:
             raise InvalidRequest("", f"The request has more than {LIMITS.faults} unknown fields")
         self.ignored.append(path)
+
+
+def read_request(part: bytes, dialect: Dialect) -> tuple[str, bytes, list[str]]:
+    """`custom_id` and `params` of one request, and the keys of it that nobody reads.
+
+    Raises InvalidRequest.
+    """
+    if not part.startswith(b"{"):
+        raise InvalidRequest("", "Input should be a valid dictionary")
+    checked = validate(BatchRequest, parse_json(part, dialect), dialect)
+    start, end = dict(members(part))["params"]
+    return checked.request.custom_id, part[start:end], checked.ignored
 
 
 def succeeded(message: Message) -> bytes:

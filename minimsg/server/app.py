@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -37,12 +37,14 @@ from minimsg.server.count_tokens import count_tokens
 from minimsg.server.describe import describe, describe_api
 from minimsg.server.files import delete_file, get_content, get_file, list_files, upload_file
 from minimsg.server.health import health, live, ready
+from minimsg.server.links import check_public_url
 from minimsg.server.messages import create_message
 from minimsg.server.metrics import METRICS, Metrics, count_requests, metrics, watch_loop
 from minimsg.server.middleware import add_headers, expect, observe
 from minimsg.server.models import get_model, list_models
 from minimsg.server.origin import ALLOWED, AllowList, guard
 from minimsg.server.ratelimit import RATES, limit_requests
+from minimsg.server.signals import signals
 from minimsg.server.state import SERVER, Server
 from minimsg.server.traces import WithoutMessages
 from minimsg.store import Store
@@ -78,7 +80,7 @@ ROUTES: Final = [
 ]  # clients whose base URL already ends in /v1 leave it out
 
 EXIT_OK, EXIT_ENGINE, EXIT_INTERRUPTED = 0, 70, 130
-EXPIRY_S: Final = 30.0  # between two looks at what in the store is too old
+TIDY_S: Final = 30.0  # between two looks at what in the store is too old
 FAREWELL_S: Final = 2.0  # to send an error to every stream that is cut
 
 
@@ -96,6 +98,7 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
     app[BATCHES] = BatchRunner(app[SERVER])
     app[METRICS] = Metrics(worker)
     app[ALLOWED] = AllowList.of(config)
+    check_public_url(config)
     app[KEYS] = open_keys(config)
     app[RATES] = app[SERVER].rates
     app.add_routes(ROUTES)
@@ -135,7 +138,7 @@ async def serve(app: web.Application, config: ServerConfig, on_ready: Callable[[
             raise ConfigError(
                 f"cannot listen on {config.host}:{config.port}: {error.strerror}"
             ) from error
-        with _signals() as received:
+        with signals() as received:
             on_ready(_base_url(runner))
             return await _run(app[SERVER], received)
     finally:
@@ -176,23 +179,6 @@ async def _drain(server: Server, received: asyncio.Queue[int]) -> None:
     again.cancel()
 
 
-@contextmanager
-def _signals() -> Iterator[asyncio.Queue[int]]:
-    """SIGTERM and SIGINT as items of a queue."""
-    received: asyncio.Queue[int] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-
-    def receive(number: int, frame: object) -> None:
-        loop.call_soon_threadsafe(received.put_nowait, number)
-
-    before = {number: signal.signal(number, receive) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _base_url(runner: web.AppRunner) -> str:
     host, port = runner.addresses[0][:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -201,17 +187,17 @@ def _base_url(runner: web.AppRunner) -> str:
 async def _keep_store(app: web.Application) -> AsyncIterator[None]:
     store = app[SERVER].store
     await store.open()
-    expiring = asyncio.create_task(_expire(store))
+    tidying = asyncio.create_task(_tidy(store))
     yield
-    expiring.cancel()
+    tidying.cancel()
     await store.close()
 
 
-async def _expire(store: Store) -> None:
+async def _tidy(store: Store) -> None:
     while True:
         with suppress(StoreFull):  # which it has logged; next time
-            await store.expire()
-        await asyncio.sleep(EXPIRY_S)
+            await store.tidy()
+        await asyncio.sleep(TIDY_S)
 
 
 async def _run_engine(app: web.Application) -> AsyncIterator[None]:
@@ -222,6 +208,7 @@ async def _run_engine(app: web.Application) -> AsyncIterator[None]:
     warming.cancel()
     server.grammars.close()
     await server.pool.close()
+    await server.close_fetcher()
 
 
 async def _cut_replies(app: web.Application) -> None:

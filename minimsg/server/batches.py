@@ -28,8 +28,10 @@ from minimsg.protocol.timestamps import rfc3339
 from minimsg.protocol.validation import validate
 from minimsg.server.auth import TENANT
 from minimsg.server.batch_body import body_on_disk
-from minimsg.server.batch_runner import BATCHES, DIALECT
+from minimsg.server.batch_item import DIALECT
+from minimsg.server.batch_runner import BATCHES
 from minimsg.server.dialect import dialect_of
+from minimsg.server.links import link
 from minimsg.server.respond import ignored_header, json_response
 from minimsg.server.state import SERVER
 from minimsg.store import Batch, NewItem
@@ -131,7 +133,7 @@ def _items(body: BatchBody) -> Iterator[NewItem]:
 
 def _described(batch: Batch, request: web.Request) -> MessageBatch:
     has_results = batch.ended_at is not None and batch.archived_at is None
-    url = f"{request.scheme}://{request.host}/v1/messages/batches/{batch.id}/results"
+    url = link(request, f"/v1/messages/batches/{batch.id}/results")
     return {
         "id": batch.id,
         "type": "message_batch",

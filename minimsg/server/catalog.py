@@ -16,14 +16,15 @@ from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 
 # What is refused whatever the model, because nothing here does it yet; of `FEATURES`.
-UNBUILT: Final = frozenset({"images", "pdfs"})
+UNBUILT: Final = frozenset({"pdfs"})
 THINKING: Final = frozenset({"adaptive-thinking", "effort", "thinking"})
 
 
 def lacking(chat: ChatModel) -> frozenset[str]:
     """The features that `chat` cannot have here."""
     thinks = chat.traits is not None and chat.traits.thinking is not None
-    return UNBUILT if thinks else UNBUILT | THINKING
+    blind = {"images"} if chat.vision is None else set()
+    return UNBUILT | blind if thinks else UNBUILT | blind | THINKING
 
 
 @dataclass(frozen=True, slots=True)

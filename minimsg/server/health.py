@@ -2,7 +2,8 @@
 
 Live: the engine thread runs and its heartbeat is fresh (a dead engine is never 200).
 Ready: live and not shutting down. /health answers with both and with the engine's own
-figures, and has the status of ready.
+figures, and has the status of ready. A disk that takes no more is told and changes neither:
+messages are answered without it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ async def health(request: web.Request) -> web.Response:
         "requests": server.num_requests,
         "heartbeat_age_s": round(server.worker.heartbeat_age_s, 3),
         "engine": asdict(server.worker.stats()),
+        "store": {"takes_writes": server.store.disk.takes_writes},
     }
     return json_response(state, status=200 if server.is_ready else 503)
 

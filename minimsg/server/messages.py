@@ -40,7 +40,8 @@ async def create_message(request: web.Request) -> web.StreamResponse:
     server = request.app[SERVER]
     server.check_can_answer()
     dialect, body = dialect_of(request), await read_body(request)
-    known = await server.known_of(request[TENANT], body)
+    fetched = await server.fetch(await server.urls_of(body, dialect))
+    known = await server.known_of(request[TENANT], body, fetched)
     prepared = await server.pool.run(prepare_message, body, dialect, known)
     generation = await server.generation(request[REQUEST_ID], prepared, request[TENANT])
     server.rates.admit_prompt(generation.tenant, len(generation.prompt_ids))

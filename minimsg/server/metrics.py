@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from typing import Final
+from typing import Final, get_args
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Metric, generate_latest
@@ -25,6 +25,9 @@ from minimsg.engine.worker import EngineWorker
 from minimsg.protocol.message import StopReason
 from minimsg.server.middleware import CLIENT_LEFT
 from minimsg.server.respond import Handler
+from minimsg.server.state import SERVER
+from minimsg.store import Store
+from minimsg.store.records import ResultKind
 
 PREFIX: Final = "minimsg_"
 LAGS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -44,6 +47,7 @@ class Metrics(Collector):
         self.loop_lag = Distribution(LAGS)
         self._worker = worker
         self._requests: dict[Ending, int] = {}
+        self._stored: list[Metric] = []
 
     def count(self, ending: Ending) -> None:
         """One more request that ended so."""
@@ -51,9 +55,28 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Everything as of now; asked by the registry."""
+        yield from self._stored
         yield from self._gauges()
         yield from self._counters()
         yield from self._histograms()
+
+    async def read(self, store: Store) -> None:
+        """Take the figures of `store`, which lie on disk; `collect` shows them."""
+        found, num_running = await store.figures(), store.num_running
+        items = GaugeMetricFamily(PREFIX + "batch_items", "Of message batches.", labels=["state"])
+        items.add_metric(["waiting"], max(0, found.left - num_running))
+        items.add_metric(["running"], num_running)
+        for outcome in get_args(ResultKind):
+            items.add_metric([outcome], getattr(found, outcome))
+        created_at = found.oldest_created_at
+        age_s = 0.0 if created_at is None else max(0.0, store.clock() - created_at)
+        self._stored = [
+            items,
+            _gauge("batch_oldest_age_seconds", "Of a message batch that has not ended.", age_s),
+            _gauge("files", "Uploaded files.", found.files),
+            _gauge("files_bytes", "What they hold.", found.file_bytes),
+            _counter("store_failures", "Writes the disk refused.", store.disk.num_failures),
+        ]
 
     def _gauges(self) -> Iterator[Metric]:
         stats = self._worker.stats()
@@ -106,6 +129,7 @@ STOP_REASON: Final = web.RequestKey("stop_reason", str)
 
 async def metrics(request: web.Request) -> web.Response:
     """All figures in Prometheus's text format 0.0.4, which every scraper reads."""
+    await request.app[METRICS].read(request.app[SERVER].store)
     body = generate_latest(request.app[METRICS].registry)
     return web.Response(body=body, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 

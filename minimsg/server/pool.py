@@ -1,9 +1,10 @@
-"""Where bodies are prepared: small ones in a thread, big ones in a process.
+"""Where bodies are prepared: small ones in a thread, big ones and images in a process.
 
 A big body would hold Python's lock against the event loop and the engine for seconds,
 and a thread cannot be stopped. A process can: work that is cancelled or late ends with
-its process, and the next body gets a new one. Requests and results cross as bytes and
-JSON over pipes (`prepare_process.py` is the other end), never as pickles.
+its process, and the next body gets a new one.
+So do images that break their decoder. Requests and results cross as bytes and JSON over
+pipes (`prepare_process.py` is the other end), never as pickles.
 Invariant: a process is idle, or owned by exactly one running `_in_process`.
 """
 
@@ -21,7 +22,7 @@ from typing import Final, TypeVar, cast
 from minimsg.errors import InternalError, Overloaded, RequestTimeout
 from minimsg.limits import LIMITS
 from minimsg.protocol.dialect import PLAIN, Dialect
-from minimsg.server.prepare import NOTHING, Counted, Known, Prepared, Served
+from minimsg.server.prepare import NOTHING, Counted, Known, NamedUrls, Prepared, Served
 from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Failure
 
 NUM_THREADS: Final = 1  # with the engine's, as many as can take turns with the event loop
@@ -31,7 +32,7 @@ MAX_BIG_BODIES: Final = 16  # at once; half a gigabyte of them
 # Never reached: a pipe that is paused keeps a killed process from being seen to end.
 MAX_REPLY_BYTES: Final = 1 << 30
 
-R = TypeVar("R", Prepared, Counted)
+R = TypeVar("R", Prepared, Counted, NamedUrls)
 Work = Callable[[bytes, Served, Dialect, Known], R]
 
 
@@ -50,7 +51,8 @@ class PreparePool:
         self, work: Work[R], body: bytes, dialect: Dialect = PLAIN, known: Known = NOTHING
     ) -> R:
         """What `work` makes of `body`. Raises RequestError."""
-        if len(body) + known.num_chars > LIMITS.inline_body_bytes:
+        is_big = len(body) + known.num_chars > LIMITS.inline_body_bytes
+        if is_big or (self._served.chat.vision is not None and may_hold_images(body)):
             return await self._in_turn(work, body, Errand(work.__name__, len(body), dialect, known))
         loop = asyncio.get_running_loop()
         async with _deadline():
@@ -114,6 +116,11 @@ class PreparePool:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             start_new_session=True,  # Ctrl-C is for the server, which ends its processes itself
         )
+
+
+def may_hold_images(body: bytes) -> bool:
+    """False only if none is in it: the word may be written with escapes."""
+    return b"image" in body or b"\\u" in body
 
 
 @asynccontextmanager

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from minimsg.config import BY_TEMPLATE, ParserConfig
 from minimsg.constrain.constraint import Constraint, check_strictly, constraint_of
-from minimsg.engine.types import CacheMark, SamplingParams
+from minimsg.engine.types import CacheMark, ImageSpan, SamplingParams
 from minimsg.parsing.calls import CallableTool
 from minimsg.parsing.thinking import ThinkingTags
 from minimsg.prompt.bill import bill_of
@@ -23,11 +23,11 @@ from minimsg.prompt.caching import cache_marks
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.fingerprint import fingerprint_of
 from minimsg.prompt.probe_thinking import ThinkingForm
-from minimsg.prompt.render import Prompt, check_length, render
+from minimsg.prompt.render import Prompt, check_length, images_of, render
 from minimsg.prompt.replay import Remembered
 from minimsg.prompt.thinking import ThinkingPlan, plan_thinking
 from minimsg.prompt.tools import toolbox_of
-from minimsg.prompt.uploads import Upload, with_uploads
+from minimsg.prompt.uploads import Named, Upload, urls_in, with_uploads
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.counting import TokenCount
 from minimsg.protocol.dialect import Dialect
@@ -70,11 +70,13 @@ class Known:
     seal: Seal
     remembered: Remembered | None  # None: nothing is put back
     uploads: Mapping[str, Upload] | None = None  # by id; None: files are not read here
+    fetched: Mapping[str, Upload] = field(default_factory=dict)  # by URL
 
     @property
     def num_chars(self) -> int:
-        """Of the texts that a body grows by."""
-        return sum(len(upload.text or "") for upload in (self.uploads or {}).values())
+        """Of the files that a body grows by."""
+        files = (*(self.uploads or {}).values(), *self.fetched.values())
+        return sum(upload.num_chars for upload in files)
 
 
 NOTHING: Final = Known(Seal.of("", secrets.token_bytes(KEY_BYTES)), None)
@@ -85,6 +87,7 @@ class Prepared:
     """A request for a reply, checked and tokenized."""
 
     prompt_ids: list[int]
+    images: tuple[ImageSpan, ...]
     continues: bool  # the reply goes on with text that the prompt ends with
     max_tokens: int
     stream: bool
@@ -111,6 +114,13 @@ class Counted:
     ignored: list[str]  # JSON paths of what changes nothing
 
 
+@dataclass(frozen=True, slots=True)
+class NamedUrls:
+    """What has to be fetched before a body can be prepared."""
+
+    sources: tuple[Named, ...]
+
+
 def prepare_message(
     body: bytes, served: Served, dialect: Dialect, known: Known = NOTHING
 ) -> Prepared:
@@ -127,6 +137,7 @@ def prepare_message(
     replay = None if prompt.continues else prompt.replay
     return Prepared(
         prompt_ids=prompt.ids,
+        images=images_of(prompt, served.chat),
         continues=prompt.continues,
         max_tokens=max_tokens,
         stream=request.stream,
@@ -159,7 +170,16 @@ def count_prompt(body: bytes, served: Served, dialect: Dialect, known: Known = N
     return Counted(answer, _ignored(checked, prompt, dialect))
 
 
-WORK: Final = {function.__name__: function for function in (prepare_message, count_prompt)}
+def named_urls(body: bytes, served: Served, dialect: Dialect, known: Known = NOTHING) -> NamedUrls:
+    """What the body of POST /v1/messages names by URL, before it is read. Raises RequestError."""
+    request = validate(MessagesRequest, parse_json(body, dialect), dialect).request
+    served.settings.catalog.find(request.model)
+    return NamedUrls(urls_in(request, sees=dialect.can("images")))
+
+
+WORK: Final = {
+    function.__name__: function for function in (prepare_message, count_prompt, named_urls)
+}
 
 
 def _checked(
@@ -169,7 +189,9 @@ def _checked(
     checked = validate(kind, parse_json(body, dialect), dialect)
     served.settings.catalog.find(checked.request.model)
     if known.uploads is not None:
-        checked = replace(checked, request=with_uploads(checked.request, known.uploads))
+        sees = served.chat.vision is not None
+        request = with_uploads(checked.request, known.uploads, known.fetched, sees=sees)
+        checked = replace(checked, request=request)
     checked.request.check(dialect)
     if dialect.is_strict:
         check_strictly(checked.request)

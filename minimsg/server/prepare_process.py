@@ -4,22 +4,26 @@
 
 Opens the model folder itself, reads a line of JSON, an `Errand`, and so many bytes as it
 says from its standard input, answers with a line `SIZE` and so many bytes of JSON, and
-ends with its input. Knows no torch, no aiohttp and no pickle.
+ends with its input. Its memory is limited: images are unpacked here. Knows no torch, no
+aiohttp and no pickle.
 """
 
 from __future__ import annotations
 
+import resource
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from pydantic import BaseModel, JsonValue, TypeAdapter
+from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from minimsg.errors import InternalError, InvalidRequest, NotFound, RequestError
+from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 from minimsg.protocol.dialect import Dialect
-from minimsg.server.prepare import WORK, Counted, Known, Prepared, Served, Settings
+from minimsg.server.prepare import WORK, Counted, Known, NamedUrls, Prepared, Served, Settings
 from minimsg.server.traces import trace
 
 
@@ -66,11 +70,14 @@ KINDS: Final[dict[str, type[RequestError]]] = {
 ERRAND: Final[TypeAdapter[Errand]] = TypeAdapter(Errand)
 SETTINGS: Final[TypeAdapter[Settings]] = TypeAdapter(Settings)
 DETAILS: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(dict[str, JsonValue])
-REPLY: Final[TypeAdapter[Prepared | Counted | Failure]] = TypeAdapter(Prepared | Counted | Failure)
+BYTES: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")  # of pictures
+Reply = Prepared | Counted | NamedUrls | Failure
+REPLY: Final[TypeAdapter[Reply]] = TypeAdapter(Reply, config=BYTES)
 
 
 def main(folder: str, settings_json: str) -> None:
     """Answer until the input ends."""
+    limit_memory(LIMITS.prepare_memory_bytes)
     settings = SETTINGS.validate_json(settings_json)
     chat = ChatModel.open(Path(folder), settings.catalog.served, settings.parsers)
     served = Served(chat, settings)
@@ -81,6 +88,13 @@ def main(folder: str, settings_json: str) -> None:
         answer(errand, requests.read(errand.size), served, replies)
 
 
+def limit_memory(most: int) -> None:
+    """A body, or a picture in it, that would take more fails; where the system can say so."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+
+
 def answer(errand: Errand, body: bytes, served: Served, replies: IO[bytes]) -> None:
     """Write what the work makes of `body`, or how it failed, to `replies`."""
     reply = REPLY.dump_json(_attempt(errand, body, served))
@@ -88,7 +102,7 @@ def answer(errand: Errand, body: bytes, served: Served, replies: IO[bytes]) -> N
     replies.flush()
 
 
-def _attempt(errand: Errand, body: bytes, served: Served) -> Prepared | Counted | Failure:
+def _attempt(errand: Errand, body: bytes, served: Served) -> Reply:
     try:
         return WORK[errand.work](body, served, errand.dialect, errand.known)
     except RequestError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
@@ -24,11 +24,14 @@ from minimsg.engine.worker import EngineWorker
 from minimsg.errors import ConfigError, NotImplementedHere, Overloaded
 from minimsg.hub.store import default_data_dir
 from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.uploads import Named, Upload, may_name_urls
 from minimsg.protocol.diagnosis import Diagnosis
+from minimsg.protocol.dialect import Dialect
 from minimsg.server.catalog import Catalog, lacking
+from minimsg.server.fetch import Fetcher
 from minimsg.server.past_prompts import PastPrompts
 from minimsg.server.pool import PreparePool
-from minimsg.server.prepare import Known, Prepared, Served, Settings
+from minimsg.server.prepare import Known, Prepared, Served, Settings, named_urls
 from minimsg.server.ratelimit import RateLimits
 from minimsg.server.remembered import Listener, ThinkingMemory
 from minimsg.server.signatures import KEY_BYTES, Seal, server_key
@@ -58,6 +61,7 @@ class Server:
         data_dir = config.data_dir or default_data_dir()
         self._key = server_key(data_dir) if self.thinks else secrets.token_bytes(KEY_BYTES)
         self.store = store_of(config)
+        self.fetcher = Fetcher.of(config)
         self.pool = PreparePool(Served(chat, self._settings()))
         self.grammars = Grammars(_vocabulary(chat), self.tool_format)
         self.is_draining = False
@@ -112,10 +116,27 @@ class Server:
         remembers = self.thinks and not is_off
         return Known(self.seal(tenant), self.memory.of(tenant) if remembers else None)
 
-    async def known_of(self, tenant: str, body: bytes) -> Known:
-        """The same for one `body`, with the files that it names."""
+    async def known_of(
+        self, tenant: str, body: bytes, fetched: Mapping[str, Upload] | None = None
+    ) -> Known:
+        """The same for one `body`, with the files that it names and what was `fetched` for it."""
         uploads = await read_uploads(self.store.files, tenant, body)
-        return replace(self.known(tenant), uploads=uploads)
+        return replace(self.known(tenant), uploads=uploads, fetched=fetched or {})
+
+    async def urls_of(self, body: bytes, dialect: Dialect) -> Sequence[Named]:
+        """The URLs to `fetch` for `body`; none unless that is allowed. Raises RequestError."""
+        if self.fetcher is None or not may_name_urls(body):
+            return ()
+        return (await self.pool.run(named_urls, body, dialect)).sources
+
+    async def fetch(self, sources: Sequence[Named]) -> Mapping[str, Upload]:
+        """What lies at `sources`, by URL. Raises RequestError."""
+        return await self.fetcher.fetch(sources) if self.fetcher and sources else {}
+
+    async def close_fetcher(self) -> None:
+        """Fetch no more."""
+        if self.fetcher is not None:
+            await self.fetcher.close()
 
     def remember(self, tenant: str, prepared: Prepared, listener: Listener) -> None:
         """A reply is complete: keep its thinking for a client that will not send it back."""
@@ -170,6 +191,7 @@ class Server:
             id=request_id,
             tenant=tenant,
             prompt_ids=prepared.prompt_ids,
+            images=prepared.images,
             max_tokens=prepared.max_tokens,
             end_ids=self.chat.end_ids,
             sampling=prepared.sampling,

@@ -16,13 +16,14 @@ from io import FileIO
 from pathlib import Path
 from threading import Lock
 
-from minimsg.store.database import telling_full
+from minimsg.store.disk import Disk
 
 
 class Incoming:
     """A file that is being received."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, disk: Disk) -> None:
+        self._disk = disk
         self._file = FileIO(path, "x")  # no buffer that closing would have to write
         self._lock = Lock()  # a thread may still write when whoever waited for it has gone
         self.path = path
@@ -31,14 +32,14 @@ class Incoming:
     def write(self, data: bytes) -> None:
         """Append. Raises StoreFull."""
         rest = memoryview(data)
-        with self._lock, telling_full():
+        with self._lock, self._disk.writing():
             while rest:
                 rest = rest[self._file.write(rest) :]
         self.size_bytes += len(data)
 
     def sync(self) -> None:
         """Return once all of it is on disk. Raises StoreFull."""
-        with self._lock, telling_full():
+        with self._lock, self._disk.writing():
             os.fsync(self._file.fileno())
 
     def discard(self) -> None:
@@ -51,8 +52,9 @@ class Incoming:
 class Blobs:
     """The folder with the bytes of all files."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, disk: Disk) -> None:
         """Raises OSError."""
+        self._disk = disk
         self._incoming, self._files = folder / "incoming", folder / "files"
         for place in (self._incoming, self._files):
             place.mkdir(exist_ok=True)
@@ -66,12 +68,12 @@ class Blobs:
     def receive(self) -> Incoming:
         """A new, empty file. Raises StoreFull."""
         path = self._incoming / secrets.token_hex(16)
-        with telling_full():
-            return Incoming(path)
+        with self._disk.writing():
+            return Incoming(path, self._disk)
 
     def keep(self, incoming: Incoming, id: str) -> None:
         """Let what was received and synced be the file `id`. Raises StoreFull."""
-        with telling_full():
+        with self._disk.writing():
             os.replace(incoming.path, self._files / id)
             _sync_folder(self._files)
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
+from minimsg.errors import NotFound
 from minimsg.store import file_rows
 from minimsg.store.blobs import Blobs, Incoming
 from minimsg.store.database import Database
@@ -83,7 +84,10 @@ class Files:
     async def read(self, tenant: str, id: str) -> bytes:
         """All of a file. Raises NotFound."""
         await self.get(tenant, id)
-        return await asyncio.to_thread(self._blobs.read, id)
+        try:
+            return await asyncio.to_thread(self._blobs.read, id)
+        except FileNotFoundError:  # deleted meanwhile
+            raise NotFound("No file has that id.") from None
 
     async def delete(self, tenant: str, id: str) -> None:
         """Forget a file. Raises NotFound, StoreFull."""

@@ -17,7 +17,7 @@ class FolderLock:
         """Raises ConfigError if another server holds it, OSError."""
         self._handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            _lock(self._handle)
+            lock(self._handle)
         except (BlockingIOError, PermissionError):
             self.close()
             raise ConfigError(
@@ -45,11 +45,13 @@ class FolderLock:
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(handle: int) -> None:
+    def lock(handle: int) -> None:
+        """Lock the file of `handle` until it is closed. Raises OSError if another has."""
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
 
 else:
     import fcntl
 
-    def _lock(handle: int) -> None:
+    def lock(handle: int) -> None:
+        """Lock the file of `handle` until it is closed. Raises OSError if another has."""
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-ResultKind = Literal["succeeded", "errored", "canceled", "expired"]
+NotRunKind = Literal["canceled", "expired"]
+ResultKind = Literal["succeeded", "errored", NotRunKind]
 
 HOUR_S: Final = 3_600.0
 DAY_S: Final = 24 * HOUR_S
 BATCH_LIFE_S: Final = DAY_S  # API: what has not begun by then has expired
 RESULTS_LIFE_S: Final = 29 * DAY_S  # API: from the batch's creation
+MAX_DEATHS: Final = 3  # of servers beneath one request, which may be their cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +25,17 @@ class NewItem:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A request to run; `dialect` is what its batch was created with."""
+    """A request to run; `dialect` is what its batch was created with.
+
+    `num_deaths`: servers that died while they ran it.
+    """
 
     batch_id: str
     custom_id: str
     tenant: str
     dialect: bytes
     params: bytes
+    num_deaths: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,20 @@ class Batch:
     def num_left(self) -> int:
         """Requests that wait or run."""
         return self.num_items - self.succeeded - self.errored - self.canceled - self.expired
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is stored, of all tenants; items are those of batches that were not deleted."""
+
+    left: int  # items that wait or run
+    succeeded: int
+    errored: int
+    canceled: int
+    expired: int
+    oldest_created_at: float | None  # of the batches that have not ended
+    files: int
+    file_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """The tables, and whether a file on disk has them: made whole, or refused in words.
 
 A new database is built beside its place and renamed, so an empty or cut file is never
-taken for a new one. A database is never changed to another version in silence: when
-`VERSION` grows, this is where the steps from the older one stand.
+taken for a new one. `STEPS` bring an older one to `VERSION`, a newer one is refused.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from contextlib import closing
@@ -15,8 +15,10 @@ from typing import Final
 
 from minimsg.errors import ConfigError
 
+logger = logging.getLogger(__name__)
+
 APPLICATION_ID: Final = 0x6D736773  # "msgs": SQLite's field for whose file this is
-VERSION: Final = 1
+VERSION: Final = 2
 
 TABLES: Final = """
 CREATE TABLE files (
@@ -55,11 +57,22 @@ CREATE TABLE batch_items (
     kind TEXT,                           -- null until there is a result
     params BLOB,                         -- null from then on
     result BLOB,
+    num_begun INTEGER NOT NULL DEFAULT 0, -- times that it ran, or runs
     PRIMARY KEY (batch, position),
     UNIQUE (batch, custom_id)
 );
-CREATE INDEX items_to_run ON batch_items (batch, position) WHERE kind IS NULL;
+CREATE INDEX items_to_run ON batch_items (batch, num_begun, position) WHERE kind IS NULL;
+CREATE INDEX open_batches ON batches (number) WHERE ended_at IS NULL;
 """
+
+STEPS: Final = {
+    1: """
+ALTER TABLE batch_items ADD COLUMN num_begun INTEGER NOT NULL DEFAULT 0;
+DROP INDEX items_to_run;
+CREATE INDEX items_to_run ON batch_items (batch, num_begun, position) WHERE kind IS NULL;
+CREATE INDEX open_batches ON batches (number) WHERE ended_at IS NULL;
+"""
+}  # by the version that they start from
 
 
 def create(file: Path) -> None:
@@ -75,11 +88,14 @@ def create(file: Path) -> None:
 
 
 def check(connection: sqlite3.Connection, file: Path) -> None:
-    """Read the database through once. Raises ConfigError for one that is not ours and whole."""
+    """Read the database through once, and bring an older one up to `VERSION`.
+
+    Raises ConfigError for one that is not ours and whole, sqlite3.Error.
+    """
     cure = f"restore a copy of it, or move {file.parent} away to begin with an empty store"
     try:
         application_id = _pragma(connection, "application_id")
-        version = _pragma(connection, "user_version")
+        version = int(str(_pragma(connection, "user_version")))
         fault = str(_pragma(connection, "quick_check(1)"))
     except sqlite3.DatabaseError as error:
         application_id, version, fault = APPLICATION_ID, VERSION, str(error)
@@ -89,11 +105,20 @@ def check(connection: sqlite3.Connection, file: Path) -> None:
         raise ConfigError(f"{file} is damaged or cut short ({fault}); {cure}")
     if application_id != APPLICATION_ID:
         raise ConfigError(f"{file} is no store of minimsg's; {cure}")
+    while version in STEPS:
+        _step(connection, version)
+        logger.info("%s is of schema %d now", file, version := version + 1)
     if version != VERSION:
         raise ConfigError(
             f"{file} was written by a newer minimsg (schema {version}; this one reads {VERSION}): "
             "update this one, or give it a folder of its own with --data-dir"
         )
+
+
+def _step(connection: sqlite3.Connection, version: int) -> None:
+    connection.executescript(
+        f"BEGIN; {STEPS[version]} PRAGMA user_version = {version + 1}; COMMIT;"
+    )
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> object:

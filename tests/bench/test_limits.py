@@ -62,6 +62,13 @@ def test_keys_and_values_are_read_too() -> None:
     assert cache == 2 * 30 * 3 * 64 * 100 * 4
 
 
+def test_products_slower_than_what_was_measured_are_no_limit() -> None:
+    figures = {"prefill_512": [Round(50.0, 1.0, 1.0, None)]}
+    shapes = replace(Shapes(), prefills={"prefill_512": 512})
+    speed = 49 * prefill_flop(SMOLLM2, 512) / 1e9
+    assert not find_limits(SMOLLM2, "int8", shapes, figures, {"float32": speed}).figures
+
+
 def test_the_probes_measure_something() -> None:
     assert read_bandwidth() > 0
     assert all(speed > 0 for speed in matmul_gflops().values())

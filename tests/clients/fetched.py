@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.332"
 NODE_SDK = "@anthropic-ai/sdk@1.14.0"
 ZOD = "zod@4.6.7"  # schemas, for the helpers of the SDK
@@ -28,6 +29,7 @@ SUITE_NEEDS = (
     "inline-snapshot",
     "http-snapshot[httpx]==0.1.9",
 )
+RAY = "ray[data]==2.60.0"
 FETCH_S = 600
 
 
@@ -64,6 +66,18 @@ def sdk_suite(cache: Path) -> Path:
             tar.extractall(folder, filter="data")
 
     return once(cache / PYTHON_SDK.replace("==", "-"), install)
+
+
+def ray_environment(cache: Path) -> Path:
+    """A Python with Ray, the engine's packages and what minimsg itself imports."""
+
+    def install(folder: Path) -> None:
+        fetch([sys.executable, "-m", "venv", str(folder)])
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q"]
+        fetch([*pip, "-c", str(ROOT / "constraints.txt"), RAY, f"{ROOT}[engine]"])
+        fetch([str(folder / "bin" / "python"), "-m", "pip", "uninstall", "-q", "-y", "minimsg"])
+
+    return once(cache / RAY.replace("==", "-"), install) / "bin" / "python"
 
 
 def once(folder: Path, install: Callable[[Path], None]) -> Path:

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from minimsg.errors import KernelUnavailable
+from minimsg.kernels import choose, names
 from minimsg.kernels.contract import Layout, Pages
+from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Inputs, Model, PagedSpec
+from minimsg.models.weights import load_model
 
 PAGE_SIZE = 16
+CPU = torch.device("cpu")
 NUM_PAGES = 64
+
+
+def runs_here(kernel: str) -> bool:
+    try:
+        choose(device=CPU, dtype=torch.float32, head_dim=16, name=kernel)
+    except KernelUnavailable:
+        return False
+    return True
+
+
+KERNELS = [name for name in names() if runs_here(name)]
+
+
+def load(folder: Path, kernel: str = "cpu", dtype: torch.dtype = torch.float32) -> Model:
+    head_dim = ModelConfig.from_folder(folder).head_dim
+    backend = choose(device=CPU, dtype=dtype, head_dim=head_dim, name=kernel)
+    return load_model(folder, dtype=dtype, device=CPU, backend=backend)
 
 
 class PagedRun:

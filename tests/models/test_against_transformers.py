@@ -12,21 +12,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
 import transformers
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-from minimsg.errors import KernelUnavailable
-from minimsg.kernels import choose, names
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
+from minimsg.models.layers import Decoder
 from minimsg.models.rope import Rotary
-from minimsg.models.weights import load_model
 
 from .checkpoints import Oracle, logits_of, read_checkpoint, respell_as_hub, save_checkpoint
-from .paged import PagedRun
+from .paged import KERNELS, PagedRun, load
 
 TOLERANCE = 1e-4
 PROMPT, DECODED = 40, 6  # longer than two pages, a window, and every original context below
@@ -70,16 +69,6 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def runs_here(kernel: str) -> bool:
-    try:
-        choose(device=torch.device("cpu"), dtype=torch.float32, head_dim=16, name=kernel)
-    except KernelUnavailable:
-        return False
-    return True
-
-
-KERNELS = [name for name in names() if runs_here(name)]
-
 Save = Callable[..., tuple[Path, Oracle]]
 
 
@@ -93,12 +82,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Save:
         return folder, save_checkpoint(folder, family, **json.loads(settings))
 
     return lambda family, **settings: save(family, json.dumps(settings))
-
-
-def load(folder: Path, kernel: str = "cpu", dtype: torch.dtype = torch.float32) -> Model:
-    device, head_dim = torch.device("cpu"), ModelConfig.from_folder(folder).head_dim
-    backend = choose(device=device, dtype=dtype, head_dim=head_dim, name=kernel)
-    return load_model(folder, dtype=dtype, device=device, backend=backend)
 
 
 def assert_same_logits(model: Model, oracle: Oracle) -> None:
@@ -201,3 +184,20 @@ def test_in_half_precision_we_are_as_close_to_float32_as_transformers(
     ours = PagedRun(load(tmp_path, dtype=dtype), dtype).step({"one": IDS})["one"]
     assert ours.dtype == torch.float32
     assert (ours - exact).abs().mean() <= 1.2 * (theirs - exact).abs().mean()
+
+
+@pytest.mark.skipif("cpu_native" not in KERNELS, reason="no compiler for the kernel")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8], ids=str)
+@pytest.mark.parametrize(("family", "settings"), OPTIONS.values(), ids=OPTIONS)
+def test_all_layers_in_one_call_have_the_bits_of_one_after_the_other(
+    family: str, settings: dict[str, object], dtype: torch.dtype, saved: Save
+) -> None:
+    folder, _ = saved(family, **settings)
+    at_once, in_turn = (load(folder, "cpu_native", dtype) for _ in range(2))
+    assert cast(Decoder, at_once).operator is not None
+    cast(Decoder, in_turn).operator = None
+    cached = torch.float32 if dtype is torch.float32 else torch.bfloat16
+    runs = [PagedRun(model, cached) for model in (at_once, in_turn)]
+    for new in ({"one": IDS[:20]}, {"one": IDS[20:21], "two": OTHER_IDS}, {"two": [5]}):
+        for name, logits in runs[0].step(new).items():
+            assert torch.equal(logits, runs[1].step({name: new[name]})[name])

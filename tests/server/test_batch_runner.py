@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,13 @@ from minimsg.config import EngineConfig, ServerConfig
 from minimsg.errors import StoreFull
 from minimsg.limits import LIMITS
 from minimsg.server.batch_runner import NUM_AT_ONCE
+from minimsg.store.records import MAX_DEATHS
+from minimsg.store.store import DATABASE
 
 from .batching import ROUTE, ended, hold, requests, take
 from .conftest import Start
 from .running import LONG, PLAIN, TAPES, Json, Running, ask, break_engine, eventually
+from .test_files import form, upload
 from .test_sdk import sdk
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -170,12 +175,109 @@ async def test_what_ran_when_the_server_stopped_in_a_canceled_batch_is_not_begun
     assert {result["type"] for result in found.values()} == {"canceled"}
 
 
+async def test_a_request_beneath_which_servers_die_is_errored_in_the_end(
+    start: Start, kept: ServerConfig
+) -> None:
+    running = await start(config=kept)
+    async with hold(running) as running_now:
+        _, made = await take(running, json.dumps({"requests": requests(*"abcd")}).encode())
+        await running_now()
+        running.server.store._claims.items.clear()  # as after a death, nothing is put back
+        await stop(running)
+    with closing(sqlite3.connect(running.server.store.folder / DATABASE)) as connection:
+        connection.execute(f"UPDATE batch_items SET num_begun = {MAX_DEATHS} WHERE position = 2")
+        connection.commit()
+    found: Any = await results(await start(config=kept), made["id"])
+    assert {name for name, result in found.items() if result["type"] == "succeeded"} == set("abd")
+    assert found["c"]["error"]["error"] == {
+        "type": "api_error",
+        "message": "The server died 3 times while it ran this request.",
+    }
+
+
+VARIED: dict[str, dict[str, Any]] = {
+    "tools": {"tools": [{"name": "now", "input_schema": {"type": "object"}}]},
+    "forced tool": {
+        "tools": [
+            {
+                "name": "now",
+                "input_schema": {"type": "object", "properties": {"utc": {"type": "boolean"}}},
+            }
+        ],
+        "tool_choice": {"type": "tool", "name": "now"},
+    },
+    "thinking": {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 1030},
+    "cache": {"cache_control": {"type": "ephemeral"}},
+    "format": {
+        "output_config": {"format": {"type": "json_schema", "schema": {"enum": ["yes", "no"]}}}
+    },
+    "stops": {"stop_sequences": ["e"]},
+    "server tool": {"tools": [{"type": "web_search_20250305", "name": "web_search"}]},
+    "no such file": {
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "document", "source": {"type": "file", "file_id": "file_01unknown0"}}
+                ],
+            }
+        ]
+    },
+    "too long": {"system": "word " * 20_000},
+    "URL": {
+        "messages": [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "image", "source": {"type": "url", "url": "http://127.0.0.1/a.png"}}
+                ],
+            }
+        ]
+    },
+}
+
+
+async def test_in_a_batch_a_request_gets_what_it_gets_alone(tiny: Running) -> None:
+    made = await upload(tiny, form(data=b"The code is 7421."))
+    source = {"type": "file", "file_id": made["id"]}
+    document = [{"role": "user", "content": [{"type": "document", "source": source}]}]
+    bodies: dict[str, Json] = {
+        name: ask(PLAIN, model="tiny", max_tokens=8, seed=1, temperature=0) | fields
+        for name, fields in (VARIED | {"file": {"messages": document}}).items()
+    }
+    items = [{"custom_id": name.replace(" ", "_"), "params": each} for name, each in bodies.items()]
+    found: Any = await run(tiny, items)
+    kinds = set()
+    for name, body in bodies.items():
+        result = found[name.replace(" ", "_")]
+        async with tiny.session.post(f"{tiny.url}/v1/messages", json=body) as response:
+            alone = await response.json()
+        kinds.add(result["type"])
+        if response.status == 200:
+            message = result["message"]
+            for key in ("stop_reason", "stop_sequence", "model", "role"):
+                assert message[key] == alone[key], name
+            assert shown(message) == shown(alone), name
+            assert message["usage"]["service_tier"] == "batch"
+        else:
+            assert result["error"]["error"] == alone["error"], name
+    assert kinds == {"succeeded", "errored"}
+
+
+def shown(message: Any) -> list[Any]:
+    """The blocks of a message without what is made up anew each time."""
+    return [
+        {key: value for key, value in block.items() if key not in ("id", "signature")}
+        for block in message["content"]
+    ]
+
+
 async def test_stopping_leaves_no_task(start: Start) -> None:
     running = await start()
     await take(running, json.dumps({"requests": requests(*"abcdef", tape=LONG)}).encode())
     await eventually(lambda: running.server.worker.stats().running > 0)
     await stop(running)
-    await eventually(lambda: "server/batch_runner.py" not in str(asyncio.all_tasks()))
+    await eventually(lambda: "server/batch_" not in str(asyncio.all_tasks()))
 
 
 async def test_without_requests_nobody_looks_at_the_store(

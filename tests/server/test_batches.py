@@ -228,11 +228,11 @@ async def test_too_many_requests_are_400_and_too_many_bytes_413(
 async def test_a_disk_that_is_full_is_507_and_the_next_batch_may_fit(
     scripted: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*args: object) -> None:
+    def full(*args: object, **named: object) -> None:
         raise StoreFull
 
     with monkeypatch.context() as patched:
-        patched.setattr("minimsg.store.batches.create", full)
+        patched.setattr("minimsg.store.batches.extend", full)
         assert (await take(scripted, body(ITEM)))[0] == 507
     assert (await take(scripted, body(ITEM)))[0] == 200
 
@@ -307,16 +307,16 @@ async def test_what_has_not_begun_in_a_day_expires_and_results_are_gone_after_29
         made = await client.messages.batches.create(requests=requests(*"abcdefgh"))
         await running_now()
         clock.now += BATCH_LIFE_S - 1
-        await store.expire()
+        await store.tidy()
         assert await status_of(client, made) == ("in_progress", 0)
         clock.now += 1
-        await store.expire()
+        await store.tidy()
     batch = await ended(client, made.id)
     assert batch.request_counts.expired == 8 - batch.request_counts.succeeded > 0
     types = [line.result.type async for line in await results_of(client, made.id)]
     assert types.count("expired") == batch.request_counts.expired
     clock.now += RESULTS_LIFE_S - BATCH_LIFE_S
-    await store.expire()
+    await store.tidy()
     gone = await client.messages.batches.retrieve(made.id)
     assert gone.archived_at is not None
     assert (gone.results_url, gone.request_counts) == (None, batch.request_counts)
@@ -353,8 +353,29 @@ async def test_probes_and_methods(scripted: Running, prefix: str) -> None:
         async with scripted.session.head(scripted.url + prefix + path) as response:
             assert (response.status, await response.read()) == (200, b"")
     path = f"{prefix}/messages/batches/{made['id']}"
-    status, _, headers = await fail(scripted, "PUT", path)
-    assert (status, headers["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS")
+    for method, route, allowed in (
+        ("PUT", "", "DELETE, GET, HEAD, OPTIONS"),
+        ("POST", "/results", "GET, HEAD, OPTIONS"),
+        ("GET", "/cancel", "OPTIONS, POST"),
+    ):
+        status, error, headers = await fail(scripted, method, path + route)
+        assert (status, error["type"]) == (405, "invalid_request_error")
+        assert headers["Allow"] == allowed
+
+
+async def test_the_results_may_be_probed_and_a_deleted_batch_is_no_cursor(
+    scripted: Running, client: AsyncAnthropic
+) -> None:
+    ids = [(await client.messages.batches.create(requests=requests("a"))).id for _ in range(2)]
+    for id in ids:
+        await ended(client, id)
+    async with scripted.session.head(f"{scripted.url}{ROUTE}/{ids[0]}/results") as response:
+        assert (response.status, await response.read()) == (200, b"")
+    await client.messages.batches.delete(ids[0])
+    for cursor in ("after_id", "before_id"):
+        status, error, _ = await fail(scripted, "GET", f"{ROUTE}?{cursor}={ids[0]}")
+        assert (status, error["type"]) == (400, "invalid_request_error")
+    assert [each["id"] for each in await listed(scripted)] == ids[1:]
 
 
 async def test_a_batch_that_is_deleted_while_it_is_read_ends_torn_and_not_in_order(

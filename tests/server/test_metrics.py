@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import json
 import re
 import time
 from pathlib import Path
@@ -13,10 +15,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from minimsg.protocol.message import StopReason
+from minimsg.server.batch_runner import NUM_AT_ONCE
 
+from .batching import hold, requests, take
 from .conftest import Start
 from .running import LONG, PLAIN, STOPS, Running, ask, break_engine, eventually
+from .test_files import form, upload
 
+STATES = ("waiting", "running", "succeeded", "errored", "canceled", "expired")
 PAGE = (Path(__file__).parents[2] / "API.md").read_text()
 Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -107,6 +113,7 @@ async def test_a_client_that_left_and_a_reply_that_broke_off_are_counted_so(
     async with aiohttp.ClientSession() as session:
         response = await session.post(scripted.url + "/v1/messages", json=body)
         await response.content.readline()
+        response.close()
     await scripted.until_free()
     stream = asyncio.create_task(scripted.stream(body))
     await eventually(lambda: scripted.server.worker.stats().running == 1)
@@ -192,6 +199,59 @@ async def test_under_load_and_over_a_restart_pages_add_up_and_no_counter_goes_do
     assert of(found, "engine_restarts_total") == 1
     assert of(found, "requests_running") == of(found, "requests_waiting") == 0
     assert num_scrapes > 10
+
+
+async def test_what_is_stored_is_told_by_state_and_for_nobody(
+    scripted: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = scripted.server.store
+    async with hold(scripted) as running_now:
+        status, made = await take(scripted, json.dumps({"requests": requests(*"abcdefg")}).encode())
+        assert status == 200
+        await running_now()
+        later = store.clock() + 100
+        monkeypatch.setattr(store, "clock", lambda: later)
+        found = await scrape(scripted)
+        assert of(found, "batch_items", state="running") == NUM_AT_ONCE
+        assert of(found, "batch_items", state="waiting") == 7 - NUM_AT_ONCE
+        assert 99 < of(found, "batch_oldest_age_seconds") < 130
+        await store.cancel_batch("local", made["id"])
+    await eventually(lambda: store.num_running == 0)
+    await upload(scripted, form(data=b"four"))
+    found = await scrape(scripted)
+    items = {state: of(found, "batch_items", state=state) for state in STATES}
+    assert items == {
+        "waiting": 0,
+        "running": 0,
+        "succeeded": NUM_AT_ONCE,
+        "errored": 0,
+        "canceled": 7 - NUM_AT_ONCE,
+        "expired": 0,
+    }
+    assert of(found, "batch_oldest_age_seconds") == 0
+    assert (of(found, "files"), of(found, "files_bytes")) == (1, 4)
+
+
+async def test_a_disk_that_takes_no_more_is_told_until_it_does(
+    scripted: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def takes_writes() -> object:
+        async with scripted.session.get(f"{scripted.url}/health") as response:
+            assert response.status == 200
+            return (await response.json())["store"]
+
+    def full(*args: object, **named: object) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    assert await takes_writes() == {"takes_writes": True}
+    with monkeypatch.context() as patched:
+        patched.setattr("minimsg.store.batches.begin", full)
+        body = json.dumps({"requests": requests("a")}).encode()
+        assert (await take(scripted, body))[0] == 507
+    assert await takes_writes() == {"takes_writes": False}
+    assert of(await scrape(scripted), "store_failures_total") == 1
+    assert (await take(scripted, body))[0] == 200
+    assert await takes_writes() == {"takes_writes": True}
 
 
 async def test_the_lag_of_the_event_loop_is_felt(scripted: Running) -> None:

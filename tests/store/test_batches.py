@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from minimsg.errors import InvalidRequest, NotFound
 from minimsg.store import Batch, NewItem, Result, Store
+from minimsg.store.store import DATABASE
 
 from .conftest import Clock, Open, items
 
@@ -30,13 +35,13 @@ async def test_a_batch_is_kept_as_it_was_created(store: Store, clock: Clock) -> 
     assert counts(made) == (2, 0, 0, 0, 0)
 
 
-async def test_requests_run_the_oldest_first_and_each_once(store: Store) -> None:
-    await store.create_batch("ann", "b1", b"d1", items("x", "y"))
-    await store.create_batch("bob", "b2", b"d2", items("x"))
+async def test_requests_of_a_batch_run_the_oldest_first_and_each_once(store: Store) -> None:
+    await store.create_batch("ann", "b1", b"d1", items("x", "y", "z"))
     first = await store.next_items(2)
     assert [(item.batch_id, item.custom_id) for item in first] == [("b1", "x"), ("b1", "y")]
+    assert (first[0].tenant, first[0].dialect, first[0].params) == ("ann", b"d1", b"params of x")
     (last,) = await store.next_items(2)
-    assert (last.tenant, last.dialect, last.params) == ("bob", b"d2", b"params of x")
+    assert last.custom_id == "z"
     assert await store.next_items(1) == []
     await store.release_items(first[1:])
     assert await store.next_items(9) == first[1:]
@@ -90,15 +95,77 @@ async def test_a_batch_that_cannot_be_read_to_its_end_leaves_nothing(store: Stor
     assert await store.next_items(1) == []
 
 
+async def test_a_batch_that_is_being_made_is_seen_by_nobody_and_gone_after_a_crash(
+    store: Store, open_store: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minimsg.store.store.PART_ITEMS", 10)
+    seen: list[object] = []
+    loop = asyncio.get_running_loop()
+
+    def slowly() -> Iterator[NewItem]:
+        for number in range(21):
+            if number == 20:  # by now two parts are on disk
+                asyncio.run_coroutine_threadsafe(look(), loop).result()
+            yield NewItem(f"i{number}", b"")
+
+    async def look() -> None:
+        await store.tidy()
+        seen.append(await store.list_batches("ann", limit=9))
+        seen.append(await store.next_items(1))
+        for call in (store.get_batch, store.cancel_batch, store.delete_batch):
+            with pytest.raises(NotFound):
+                await call("ann", "b1")
+        with pytest.raises(NotFound):
+            await results(store, "b1")
+        shutil.copytree(store.folder, store.folder.with_name("crashed"))
+
+    made = await store.create_batch("ann", "b1", b"", slowly())
+    assert (seen, made.num_items) == ([([], False), []], 21)
+    assert len(await store.next_items(30)) == 21
+    crashed = await open_store(store.folder.with_name("crashed"))
+    assert num_items(crashed) == 20
+    await crashed.tidy()
+    assert num_items(crashed) == 0
+    assert await crashed.list_batches("ann", limit=9) == ([], False)
+
+
+def num_items(store: Store) -> int:
+    """Rows on disk, whoever may see them."""
+    with closing(sqlite3.connect(store.folder / DATABASE)) as connection:
+        found: int = connection.execute("SELECT count(*) FROM batch_items").fetchone()[0]
+        return found
+
+
+async def test_nobody_waits_for_the_whole_of_a_large_batch(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minimsg.store.store.PART_ITEMS", 10)
+    order: list[str] = []
+
+    async def one(tenant: str, id: str, names: list[str]) -> None:
+        await store.create_batch(tenant, id, b"", items(*names))
+        order.append(f"made {id}")
+        await store.cancel_batch(tenant, id)
+        order.append(f"canceled {id}")
+        await store.delete_batch(tenant, id)
+        order.append(f"deleted {id}")
+
+    large = one("ann", "large", [f"i{n}" for n in range(500)])
+    await asyncio.gather(large, one("bob", "small", ["x"]))
+    assert order[:3] == ["made small", "canceled small", "deleted small"]
+    assert num_items(store) == 0
+
+
 async def test_cancelling_lets_what_runs_finish(store: Store, clock: Clock) -> None:
     await store.create_batch("ann", "b1", b"", items("x", "y", "z"))
     await store.next_items(1)
     clock.now += 1
     canceling = await store.cancel_batch("ann", "b1")
     assert (canceling.cancel_initiated_at, canceling.ended_at) == (clock.now, None)
-    assert counts(canceling) == (1, 0, 0, 2, 0)
+    now = await store.get_batch("ann", "b1")
+    assert counts(now) == (1, 0, 0, 2, 0)
     clock.now += 1
-    assert await store.cancel_batch("ann", "b1") == canceling
+    assert await store.cancel_batch("ann", "b1") == now
     assert await store.next_items(9) == []
     await store.finish_item("b1", "x", "succeeded", b"X")
     ended = await store.get_batch("ann", "b1")
@@ -115,9 +182,10 @@ async def test_what_ran_in_a_cancelled_batch_does_not_run_again_after_a_crash(
     await store.cancel_batch("ann", "b1")
     await store.close()
     again = await open_store()
+    assert await again.next_items(9) == []
+    await again.tidy()
     ended = await again.get_batch("ann", "b1")
     assert (counts(ended), ended.ended_at is None) == ((0, 0, 0, 2, 0), False)
-    assert await again.next_items(9) == []
 
 
 async def test_only_a_batch_that_has_ended_can_be_deleted(store: Store) -> None:
@@ -174,10 +242,10 @@ async def test_what_has_not_begun_after_a_day_expires(store: Store, clock: Clock
     await store.create_batch("ann", "b1", b"", items("x", "y"))
     await store.next_items(1)
     clock.now += DAY - 1
-    await store.expire()
+    await store.tidy()
     assert counts(await store.get_batch("ann", "b1")) == (2, 0, 0, 0, 0)
     clock.now += 1
-    await store.expire()
+    await store.tidy()
     assert counts(await store.get_batch("ann", "b1")) == (1, 0, 0, 0, 1)
     await store.finish_item("b1", "x", "succeeded", b"X")
     assert await results(store, "b1") == [
@@ -192,10 +260,10 @@ async def test_results_are_gone_29_days_after_the_batch_was_created(
     await store.create_batch("ann", "b1", b"", items("x"))
     await store.finish_item("b1", "x", "succeeded", b"X")
     clock.now += 29 * DAY - 1
-    await store.expire()
+    await store.tidy()
     assert len(await results(store, "b1")) == 1
     clock.now += 1
-    await store.expire()
+    await store.tidy()
     archived = await store.get_batch("ann", "b1")
     assert (archived.archived_at, counts(archived)) == (clock.now, (0, 1, 0, 0, 0))
     with pytest.raises(NotFound):
@@ -207,7 +275,7 @@ async def test_a_clock_that_jumps_back_makes_no_time_before_the_beginning(
 ) -> None:
     made = await store.create_batch("ann", "b1", b"", items("x", "y"))
     clock.now -= 25 * HOUR
-    await store.expire()
+    await store.tidy()
     await store.next_items(1)
     canceling = await store.cancel_batch("ann", "b1")
     await store.finish_item("b1", "x", "succeeded", b"X")

@@ -115,7 +115,7 @@ async def test_an_expired_file_is_gone_and_says_why_for_a_while(
     await add(store, "ann", "file_2")
     assert made.expires_at == clock.now + HOUR
     clock.now += HOUR - 1
-    await store.expire()
+    await store.tidy()
     assert await store.files.read("ann", "file_1") == b"x"
     clock.now += 1
     with pytest.raises(NotFound) as caught:
@@ -123,10 +123,10 @@ async def test_an_expired_file_is_gone_and_says_why_for_a_while(
     assert caught.value.error_code == "file_expired"
     assert [file.id for file in (await store.files.page("ann", limit=9))[0]] == ["file_2"]
     assert await store.files.find("ann", ["file_1"]) == []
-    await store.expire()
+    await store.tidy()
     assert on_disk(tmp_path / "store") == ["files/file_2"]
     clock.now += 30 * DAY
-    await store.expire()
+    await store.tidy()
     with pytest.raises(NotFound) as caught:
         await store.files.get("ann", "file_1")
     assert caught.value.error_code is None

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from minimsg.errors import ConfigError
+from minimsg.errors import ConfigError, StoreFull
 from minimsg.store import Store
+from minimsg.store.schema import VERSION
 
 from .conftest import Open, items
 
@@ -72,7 +73,10 @@ async def test_a_database_that_is_overwritten_in_its_middle_is_refused(
 
 @pytest.mark.parametrize(
     ("pragma", "words"),
-    [("user_version = 2", "newer minimsg"), ("application_id = 7", "no store of minimsg's")],
+    [
+        (f"user_version = {VERSION + 1}", "newer minimsg"),
+        ("application_id = 7", "no store of minimsg's"),
+    ],
 )
 async def test_a_database_that_is_not_of_this_version_is_refused_and_left_alone(
     store: Store, open_store: Open, tmp_path: Path, pragma: str, words: str
@@ -85,6 +89,48 @@ async def test_a_database_that_is_not_of_this_version_is_refused_and_left_alone(
     with pytest.raises(ConfigError, match=words):
         await open_store()
     assert file.read_bytes() == before
+
+
+async def test_a_database_of_an_older_version_is_brought_up_to_this_one(
+    store: Store, open_store: Open, tmp_path: Path
+) -> None:
+    await store.create_batch("ann", "b1", b"", items("x", "y"))
+    await store.finish_item("b1", "x", "succeeded", b"X")
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "store" / DATABASE)) as connection:
+        connection.executescript(
+            "DROP INDEX items_to_run; DROP INDEX open_batches;"
+            "ALTER TABLE batch_items DROP COLUMN num_begun;"
+            "CREATE INDEX items_to_run ON batch_items (batch, position) WHERE kind IS NULL;"
+            "PRAGMA user_version = 1"
+        )
+    again = await open_store()
+    assert [item.custom_id for item in await again.next_items(9)] == ["y"]
+    assert [result.body async for result in again.results("b1")] == [b"X"]
+    await again.close()
+    await open_store()
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced"])
+async def test_a_folder_that_is_taken_away_from_a_running_server_is_told(
+    store: Store, open_store: Open, caplog: pytest.LogCaptureFixture, change: str
+) -> None:
+    await store.create_batch("ann", "b1", b"", items("x"))
+    folder = store.folder
+    folder.rename(folder.with_name("elsewhere"))
+    if change == "replaced":
+        await (await open_store(folder)).close()
+    for _ in range(2):
+        with pytest.raises(StoreFull):
+            await store.create_batch("ann", "b2", b"", items("x"))
+    assert [r.message for r in caplog.records if "started again" in r.message] == [
+        f"{folder} takes no more: [Errno 2] it was deleted or replaced while the server runs, "
+        f"which must be started again: '{folder / DATABASE}'; message batches wait, uploads are "
+        "refused"
+    ]
+    assert (await store.get_batch("ann", "b1")).num_items == 1
+    await store.close()
+    assert await (await open_store(folder.with_name("elsewhere"))).get_batch("ann", "b1")
 
 
 async def test_a_folder_that_cannot_be_is_refused(open_store: Open, tmp_path: Path) -> None:
@@ -199,7 +245,9 @@ async def test_whatever_was_said_to_be_kept_is_there_after_kill_9(
     assert all(result.body == result.custom_id.encode() * 1_000 for result in kept)
     batch = await store.get_batch("ann", "b1")
     assert (batch.succeeded, batch.num_left) == (len(kept), 200 - len(kept))
-    left = await store.next_items(1_000)
-    assert {item.custom_id for item in left} == {f"i{n}" for n in range(200)} - {
-        result.custom_id for result in kept
-    }
+    left = set()
+    while found := await store.next_items(1_000):
+        left |= {item.custom_id for item in found}
+        for item in found:
+            await store.finish_item("b1", item.custom_id, "succeeded", b"")
+    assert left == {f"i{n}" for n in range(200)} - {result.custom_id for result in kept}
