@@ -77,6 +77,14 @@ def test_an_unknown_mutant_or_fault_is_refused() -> None:
             parse_faults(text)
 
 
+def test_several_faults_are_joined_by_commas() -> None:
+    faults = parse_faults("overloaded:0.2,drop@event:5,slow")
+    statuses = [faults.status() for _ in range(1_000)]
+    assert (faults.drop_at, faults.slow_s) == (5, 0.2)
+    assert 150 < statuses.count((529, "overloaded_error")) < 250
+    assert statuses.count(None) == 1_000 - statuses.count((529, "overloaded_error"))
+
+
 async def ask(url: str) -> tuple[int, bytes]:
     async with (
         aiohttp.ClientSession() as session,
