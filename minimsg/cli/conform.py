@@ -10,24 +10,22 @@ Exit codes: 0 every rule holds, 1 one is broken, 2 a flag, a file or a case that
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from minimsg import __version__
+from minimsg.cli.mutants import mutants
+from minimsg.cli.verdicts import exit_code, progress, show, written
 from minimsg.conformance.settings import PROFILES, VERSIONS, Profile, Settings, Version
 from minimsg.errors import ConfigError
 
 if TYPE_CHECKING:
     from minimsg.conformance.case import Case
-    from minimsg.conformance.verdict import Result, Run
+    from minimsg.conformance.verdict import Run
 
-EXIT_BROKEN, EXIT_STALE, EXIT_UNREACHABLE = 1, 3, 4
-ENOUGH = 0.97  # of all mutants
-COLOURS = {"fail": "red", "stale": "magenta", "inconclusive": "yellow", "expected-fail": "cyan"}
+EXIT_UNREACHABLE = 4
 FILE = click.File("w", encoding="utf-8", lazy=False)
 REPORT = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -49,6 +47,9 @@ class RunUnlessNamed(click.Group):
 @click.group(cls=RunUnlessNamed)
 def conform() -> None:
     """Hold a Messages server against the rules of the API."""
+
+
+conform.add_command(mutants)
 
 
 @conform.command("run", context_settings={"help_option_names": ["-h", "--help"]})
@@ -145,20 +146,11 @@ def run_cases(
     files = {"json": json_file, "junit": junit_file, "html": html_file, "badge": badge_file}
     run = _run(cases, settings, baseline)
     aside = any(file is not None and file.name == "<stdout>" for file in files.values())
-    _show(run, verbose=verbose, aside=aside)
+    show(run, verbose=verbose, aside=aside)
     for kind, file in files.items():
         if file:
-            file.write(_written(run, kind))
+            file.write(written(run, kind))
     ctx.exit(exit_code(run))
-
-
-def exit_code(run: Run) -> int:
-    """What the shell is told."""
-    from minimsg.conformance.verdict import Verdict
-
-    if any(result.verdict == Verdict.FAIL for result in run.broken):
-        return EXIT_BROKEN
-    return EXIT_STALE if run.broken else 0
 
 
 def _run(cases: list[Case], settings: Settings, baseline: Path | None) -> Run:
@@ -171,54 +163,10 @@ def _run(cases: list[Case], settings: Settings, baseline: Path | None) -> Run:
 
     known = read_baseline(baseline) if baseline else {}
     try:
-        run = asyncio.run(run_all(cases, settings, _progress(len(cases))))
+        run = asyncio.run(run_all(cases, settings, progress(len(cases))))
     except Unreachable as error:
         raise Unreached(str(error)) from error
     return replace(run, results=apply(known, run.results))
-
-
-def _progress(num_cases: int) -> Callable[[Result], None]:
-    """Tell a terminal how far it is; a file is told nothing."""
-    done = 0
-
-    def tell(result: Result) -> None:
-        nonlocal done
-        done += 1
-        click.echo(f"\r{done}/{num_cases} {result.id:<60.60}", nl=False, err=True)
-        if done == num_cases:
-            click.echo("\r" + " " * 80 + "\r", nl=False, err=True)
-
-    def stay_quiet(result: Result) -> None:
-        pass
-
-    return tell if sys.stderr.isatty() else stay_quiet
-
-
-def _show(run: Run, *, verbose: bool, aside: bool) -> None:
-    from minimsg.conformance.report import report
-
-    for line in report(run, verbose=verbose):
-        colour = COLOURS.get(line.split(" ")[0].lower())
-        click.secho(line, fg=colour, err=aside)
-
-
-def _written(run: Run, kind: str) -> str:
-    """The report in one of its forms."""
-    match kind:
-        case "junit":
-            from minimsg.conformance.junit import junit
-
-            return junit(run)
-        case "html":
-            from minimsg.conformance.page import page
-
-            return page(run)
-        case "badge":
-            from minimsg.conformance.badge import badge
-
-            return badge(run)
-        case _:
-            return json.dumps(run.to_json(), indent=1) + "\n"
 
 
 def _show_differences(cases: list[Case], settings: Settings, other: str) -> None:
@@ -227,12 +175,12 @@ def _show_differences(cases: list[Case], settings: Settings, other: str) -> None
     from minimsg.conformance.against import differences
     from minimsg.conformance.runner import Unreachable
 
-    async def show() -> None:
+    async def tell() -> None:
         async for found in differences(cases, settings, other):
             click.echo(found.line)
 
     try:
-        asyncio.run(show())
+        asyncio.run(tell())
     except Unreachable as error:
         raise Unreached(str(error)) from error
 
@@ -258,56 +206,6 @@ def matrix(reports: tuple[Path, ...], show_all: bool) -> None:
 
     runs = {path.stem: _read(path) for path in reports}
     click.echo("\n".join(matrix_lines(runs, show_all=show_all)))
-
-
-@conform.command("mutants")
-@click.argument("url", required=False)
-@click.option("--list", "only_list", is_flag=True, help="List the mutants and stop.")
-@click.option("--jobs", type=click.IntRange(1), default=4, show_default=True)
-@click.pass_context
-def mutants(ctx: click.Context, url: str | None, only_list: bool, jobs: int) -> None:
-    """Score the suite: of servers that do one thing wrong, how many does it find?
-
-    A proxy stands before the server at URL, which behaves, and does one thing wrong after
-    the other. Exit code 1 where fewer than 97 of 100 are found. For all of them the model
-    has to think, such as a scripted one whose text begins with <think>.
-    """
-    import asyncio
-
-    from minimsg.misbehave.catalog import MUTANTS
-
-    if only_list:
-        for mutant in MUTANTS.values():
-            click.echo(f"{mutant.name:<28} {mutant.title}")
-        return
-    if url is None:
-        raise click.UsageError("which server? minimsg conform mutants http://127.0.0.1:8080")
-    num_caught = asyncio.run(_score(url, jobs))
-    click.echo(f"{num_caught} of {len(MUTANTS)} caught and named")
-    ctx.exit(0 if num_caught >= ENOUGH * len(MUTANTS) else EXIT_BROKEN)
-
-
-async def _score(url: str, jobs: int) -> int:
-    """How many mutants are caught and named; each is told as it comes."""
-    from minimsg.conformance.catalog import load_cases
-    from minimsg.conformance.runner import applicable
-    from minimsg.conformance.score import score
-    from minimsg.misbehave.catalog import MUTANTS
-    from minimsg.misbehave.proxy import PASSES_ON, Proxy, in_front
-
-    proxy = Proxy(url)
-
-    async def switch(name: str | None) -> None:
-        proxy.mutant = MUTANTS[name] if name else PASSES_ON
-
-    cases = applicable(load_cases(), "compat")
-    topics = {name: mutant.topic for name, mutant in MUTANTS.items()}
-    num_caught = 0
-    async with in_front(proxy, "127.0.0.1", 0) as before:
-        async for catch in score(cases, Settings(before, jobs=jobs), topics, switch):
-            click.echo(catch.line)
-            num_caught += catch.is_named
-    return num_caught
 
 
 def _read(path: Path) -> Run:

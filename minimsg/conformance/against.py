@@ -1,8 +1,8 @@
 """Two servers asked the same: where they differ, whichever is right.
 
 The first request of every case goes to both. Compared is what does not depend on chance:
-status, type of error, kinds of blocks, stop_reason, the count of the prompt; and, where both
-serve a model of one name, greedy text. Knows no rule: a difference is no verdict.
+status, type of error, kinds of blocks, keys of usage; and, where both serve a model of one
+name, greedy text and the count of its prompt. Knows no rule: a difference is no verdict.
 """
 
 from __future__ import annotations

@@ -5,12 +5,38 @@ from __future__ import annotations
 from typing import Final
 
 from minimsg.errors import ConfigError
-from minimsg.misbehave import answers, errors, events, objects, requests
+from minimsg.misbehave import (
+    answers,
+    blocks,
+    checks,
+    deltas,
+    envelopes,
+    errors,
+    frames,
+    objects,
+    order,
+    requests,
+    turns,
+    usage,
+)
 from minimsg.misbehave.mutant import Mutant
 
 MUTANTS: Final[dict[str, Mutant]] = {
     mutant.name: mutant
-    for module in (events, answers, errors, requests, objects)
+    for module in (
+        order,
+        envelopes,
+        deltas,
+        frames,
+        answers,
+        usage,
+        blocks,
+        errors,
+        requests,
+        turns,
+        checks,
+        objects,
+    )
     for mutant in module.MUTANTS
 }
 

@@ -19,7 +19,7 @@ from minimsg.misbehave.proxy import PASSES_ON, Proxy
 
 from .conftest import Serve, listen
 
-FEW = ("no-names", "other-envelope", "count-without-tools")
+FEW = ("no-names", "other-envelope", "count-without-tools", "unknown-blocks-taken")
 BODY = {
     "model": "scripted",
     "max_tokens": 16,
@@ -44,7 +44,12 @@ async def catches(url: str, names: tuple[str, ...], stack: AsyncExitStack) -> li
     cases = applicable(load_cases(), "compat")
     topics = {name: MUTANTS[name].topic for name in names}
     if names == FEW:
-        patterns = ("stream.names.text", "errors.envelope", "count.usage.tools")
+        patterns = (
+            "stream.names.text",
+            "errors.envelope",
+            "count.usage.tools",
+            "blocks.refused.unknown",
+        )
         cases = [case for case in cases if case.id.startswith(patterns)]
     return [catch async for catch in score(cases, Settings(before), topics, switch)]
 
@@ -75,6 +80,15 @@ def test_an_unknown_mutant_or_fault_is_refused() -> None:
     for text in ("sings", "overloaded:2", "drop@event:x"):
         with pytest.raises(ConfigError):
             parse_faults(text)
+
+
+def test_several_faults_are_joined_by_commas() -> None:
+    faults = parse_faults("overloaded:0.2,drop@event:5,slow")
+    statuses = [faults.status() for _ in range(1_000)]
+    assert (faults.drop_at, faults.slow_s) == (5, 0.2)
+    assert (529, "overloaded_error") in statuses[:5]
+    assert 150 < statuses.count((529, "overloaded_error")) < 250
+    assert statuses.count(None) == 1_000 - statuses.count((529, "overloaded_error"))
 
 
 async def ask(url: str) -> tuple[int, bytes]:

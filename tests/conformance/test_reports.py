@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from minimsg.cli.conform import EXIT_BROKEN, EXIT_STALE, EXIT_UNREACHABLE, exit_code
+from minimsg.cli.conform import EXIT_UNREACHABLE
 from minimsg.cli.main import main
+from minimsg.cli.verdicts import EXIT_BROKEN, EXIT_STALE, exit_code
 from minimsg.conformance.badge import badge
 from minimsg.conformance.baseline import apply, read_baseline
 from minimsg.conformance.case import Level
