@@ -1,10 +1,10 @@
 """Where bodies are prepared: small ones in a thread, big ones and images in a process.
 
 A big body would hold Python's lock against the event loop and the engine for seconds,
-and a thread cannot be stopped. A process can: work that is cancelled or late ends with
-its process, and the next body gets a new one.
-So do images that break their decoder. Requests and results cross as bytes and JSON over
-pipes (`prepare_process.py` is the other end), never as pickles.
+and a thread cannot be stopped. A process can: work that is cancelled or late, or an image
+that breaks its decoder, ends with its process, and the next body gets a new one. Requests
+and results cross as bytes and JSON over pipes (`prepare_process.py` is the other end), never
+as pickles.
 Invariant: a process is idle, or owned by exactly one running `_in_process`.
 """
 
