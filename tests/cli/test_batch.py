@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,8 @@ from minimsg.cli.batch_words import described, table
 from minimsg.cli.main import main
 from minimsg.limits import Limits
 
-from .pretending import error, pretending
-from .process import Serving
+from .pretending import Cut, error, pretending
+from .process import MINIMSG, Serving
 
 BATCH: Any = {
     "id": "msgbatch_1",
@@ -36,6 +39,13 @@ def batch(*words: str, url: str = NOBODY, env: dict[str, str] | None = None) -> 
     clean = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "", "ANTHROPIC_BASE_URL": ""}
     where = ["--base-url", url] if url else []
     return CliRunner().invoke(main, ["batch", *words, *where], env=clean | (env or {}))
+
+
+def page(*ids: str, is_last: bool = False) -> tuple[int, object]:
+    """An answer with a page of the list."""
+    data = [BATCH | {"id": each} for each in ids]
+    ends = {"first_id": ids[0], "last_id": ids[-1]}
+    return 200, {"data": data, "has_more": not is_last, **ends}
 
 
 def requests(folder: Path, *custom_ids: str) -> str:
@@ -103,6 +113,32 @@ def test_lists_go_in_both_directions_a_page_at_a_time_or_all(
     for each in ids:
         batch("show", each, "--wait", url=serving.url)
         assert batch("delete", each, url=serving.url).exit_code == 0
+
+
+@pytest.mark.parametrize("flags", [[], ["--before-id", "msgbatch_0"]])
+def test_a_list_of_all_goes_on_where_the_batch_it_had_come_to_is_deleted(flags: list[str]) -> None:
+    deleted = (400, error("invalid_request_error", "no item of this list has that id"))
+    pages = [page("9", "8"), deleted, page("7", "6", is_last=True)]
+    with pretending(GET_batches=[*pages]) as server:
+        listed = batch("list", "--all", "--json", *flags, url=server.url)
+    found = json.loads(listed.stdout)
+    ids = [each["id"] for each in found["data"]]
+    assert ids == (["7", "6", "9", "8"] if flags else ["9", "8", "7", "6"])
+    assert (found["first_id"], found["last_id"]) == (ids[0], ids[-1])
+    name, nearest, other = ("before", "9", "8") if flags else ("after", "8", "9")
+    assert [asked.partition("&")[2] for asked in server.asked[1:]] == [
+        f"{name}_id={each}" for each in (nearest, other)
+    ]
+
+
+def test_a_list_of_all_that_was_deleted_amid_it_ends_with_what_it_had() -> None:
+    deleted = (400, error("invalid_request_error", "no item of this list has that id"))
+    with pretending(GET_batches=[page("9", "8"), deleted, deleted, (200, EMPTY)]) as server:
+        found = json.loads(batch("list", "--all", "--json", url=server.url).stdout)
+    assert (found["first_id"], found["last_id"], found["has_more"]) == ("9", "8", False)
+    with pretending(GET_batches=deleted) as server:
+        refused = batch("list", "--all", "--after-id", "x", url=server.url)
+    assert (refused.exit_code, len(server.asked)) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -241,6 +277,26 @@ def test_a_file_of_results_that_did_not_come_whole_is_left_as_it_was(
     assert "of 2 results came" in refused.stderr
     assert output.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir()] == ["results.jsonl"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_results_that_a_signal_cuts_off_leave_nothing_beside_them(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    answers: Any = {
+        "GET_batches__msgbatch_1": (200, BATCH),
+        "GET_batches__msgbatch_1__results": (200, Cut(b"{}\n")),
+    }
+    with pretending(**answers) as server:
+        words = ["batch", "results", "msgbatch_1", "-o", str(tmp_path / "results.jsonl")]
+        process = subprocess.Popen([*MINIMSG, *words, "--base-url", server.url])
+        deadline = time.monotonic() + 30
+        while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert list(tmp_path.iterdir())
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_results_cannot_be_written_to_is_said(tmp_path: Path) -> None:
