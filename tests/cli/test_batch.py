@@ -11,49 +11,14 @@ from typing import Any
 
 import pytest
 from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
-from click.testing import CliRunner, Result
 
 from minimsg.cli import transfer
 from minimsg.cli.batch_words import described, table
-from minimsg.cli.main import main
 from minimsg.limits import Limits
 
+from .batch_asking import BATCH, EMPTY, RUNNING, batch, requests
 from .pretending import Cut, error, pretending
 from .process import MINIMSG, Serving
-
-BATCH: Any = {
-    "id": "msgbatch_1",
-    "type": "message_batch",
-    "processing_status": "ended",
-    "request_counts": {"processing": 0, "succeeded": 2, "errored": 0, "canceled": 0, "expired": 0},
-    "created_at": "2026-11-30T04:10:32Z",
-    "results_url": "/",
-}
-RUNNING: Any = BATCH | {"processing_status": "in_progress"}
-NOBODY = "http://127.0.0.1:1"
-EMPTY: Any = {"data": [], "has_more": False, "first_id": None, "last_id": None}
-
-
-def batch(*words: str, url: str = NOBODY, env: dict[str, str] | None = None) -> Result:
-    """`minimsg batch WORDS` for the server at `url`."""
-    clean = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "", "ANTHROPIC_BASE_URL": ""}
-    where = ["--base-url", url] if url else []
-    return CliRunner().invoke(main, ["batch", *words, *where], env=clean | (env or {}))
-
-
-def page(*ids: str, is_last: bool = False) -> tuple[int, object]:
-    """An answer with a page of the list."""
-    data = [BATCH | {"id": each} for each in ids]
-    ends = {"first_id": ids[0], "last_id": ids[-1]}
-    return 200, {"data": data, "has_more": not is_last, **ends}
-
-
-def requests(folder: Path, *custom_ids: str) -> str:
-    """A file of good requests."""
-    params = {"model": "scripted", "max_tokens": 5, "messages": [{"role": "user", "content": "?"}]}
-    lines = [json.dumps({"custom_id": each, "params": params}) + "\n" for each in custom_ids]
-    (folder / "requests.jsonl").write_text("".join(lines))
-    return str(folder / "requests.jsonl")
 
 
 def test_a_batch_is_created_waited_for_read_and_deleted(serving: Serving, tmp_path: Path) -> None:
@@ -85,60 +50,6 @@ def test_a_batch_is_created_waited_for_read_and_deleted(serving: Serving, tmp_pa
     gone = batch("show", found.id, url=serving.url)
     assert gone.exit_code == 2
     assert f"{found.id}; `minimsg batch list` shows those there" in gone.stderr
-
-
-def test_lists_go_in_both_directions_a_page_at_a_time_or_all(
-    serving: Serving, tmp_path: Path
-) -> None:
-    file = requests(tmp_path, "a")
-    made = [json.loads(batch("create", file, "--json", url=serving.url).stdout) for _ in range(5)]
-    ids = [each["id"] for each in reversed(made)]  # newest first
-
-    def listed(*flags: str) -> tuple[list[str], bool]:
-        page = json.loads(batch("list", "--json", *flags, url=serving.url).stdout)
-        found = [each["id"] for each in page["data"]]
-        assert (page["first_id"], page["last_id"]) == (found[0], found[-1])
-        return found, page["has_more"]
-
-    assert listed("--limit", "2") == (ids[:2], True)
-    assert listed("--limit", "2", "--after-id", ids[1]) == (ids[2:4], True)
-    assert listed("--limit", "2", "--before-id", ids[4]) == (ids[2:4], True)
-    assert listed("--limit", "2", "--before-id", ids[4], "--all") == (ids[:4], False)
-    assert listed("--limit", "2", "--all")[0][:5] == ids
-    shown = batch("list", "--limit", "2", url=serving.url)
-    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["ID", *ids[:2]]
-    assert f"--after-id {ids[1]}" in shown.stderr
-    both = batch("list", "--after-id", ids[0], "--before-id", ids[1], url=serving.url)
-    assert both.exit_code == 2
-    for each in ids:
-        batch("show", each, "--wait", url=serving.url)
-        assert batch("delete", each, url=serving.url).exit_code == 0
-
-
-@pytest.mark.parametrize("flags", [[], ["--before-id", "msgbatch_0"]])
-def test_a_list_of_all_goes_on_where_the_batch_it_had_come_to_is_deleted(flags: list[str]) -> None:
-    deleted = (400, error("invalid_request_error", "no item of this list has that id"))
-    pages = [page("9", "8"), deleted, page("7", "6", is_last=True)]
-    with pretending(GET_batches=[*pages]) as server:
-        listed = batch("list", "--all", "--json", *flags, url=server.url)
-    found = json.loads(listed.stdout)
-    ids = [each["id"] for each in found["data"]]
-    assert ids == (["7", "6", "9", "8"] if flags else ["9", "8", "7", "6"])
-    assert (found["first_id"], found["last_id"]) == (ids[0], ids[-1])
-    name, nearest, other = ("before", "9", "8") if flags else ("after", "8", "9")
-    assert [asked.partition("&")[2] for asked in server.asked[1:]] == [
-        f"{name}_id={each}" for each in (nearest, other)
-    ]
-
-
-def test_a_list_of_all_that_was_deleted_amid_it_ends_with_what_it_had() -> None:
-    deleted = (400, error("invalid_request_error", "no item of this list has that id"))
-    with pretending(GET_batches=[page("9", "8"), deleted, deleted, (200, EMPTY)]) as server:
-        found = json.loads(batch("list", "--all", "--json", url=server.url).stdout)
-    assert (found["first_id"], found["last_id"], found["has_more"]) == ("9", "8", False)
-    with pretending(GET_batches=deleted) as server:
-        refused = batch("list", "--all", "--after-id", "x", url=server.url)
-    assert (refused.exit_code, len(server.asked)) == (2, 1)
 
 
 @pytest.mark.parametrize(
