@@ -217,19 +217,28 @@ async def _pages(
     remote: Remote, limit: int, name: str, cursor: str | None, *, takes_all: bool
 ) -> Json:
     """A page, or all behind it as one."""
-    query = {name: cursor} if cursor else {}
-    whole = page = await remote.batches(limit=str(limit), **query)
+    page = await _page(remote, limit, name, [cursor])
+    found = page["data"]
     while takes_all and page.get("has_more"):
-        end = "first_id" if name == "before_id" else "last_id"
-        page = await remote.batches(limit=str(limit), **{name: str(page[end])})
-        parts = (page, whole) if name == "before_id" else (whole, page)
-        whole = {
-            "data": [each for part in parts for each in part["data"]],
-            "has_more": page["has_more"],
-            "first_id": parts[0]["first_id"],
-            "last_id": parts[1]["last_id"],
-        }
-    return whole
+        ids = [each["id"] for each in found]
+        is_newer = name == "before_id"
+        page = await _page(remote, limit, name, [cursor, *(ids[::-1] if is_newer else ids)])
+        found = page["data"] + found if is_newer else found + page["data"]
+    first_id, last_id = (found[0]["id"], found[-1]["id"]) if found else (None, None)
+    return page | {"data": found, "first_id": first_id, "last_id": last_id}
+
+
+async def _page(remote: Remote, limit: int, name: str, cursors: list[str | None]) -> Json:
+    """The page behind the last of `cursors` that nobody has deleted meanwhile."""
+    from minimsg.cli.remote import Invalid
+
+    while True:
+        cursor = cursors.pop()
+        try:
+            return await remote.batches(limit=str(limit), **({name: cursor} if cursor else {}))
+        except Invalid:
+            if not cursors:
+                raise
 
 
 def _show(found: Json, as_json: bool) -> None:

@@ -5,11 +5,14 @@ those modules in turn import torch, aiohttp and rich inside their functions, so 
 `minimsg --help` answers in a blink. Flags of the settings are made in `options.py`.
 
 Exit codes: 0 done, 1 a check failed or the disk did, 2 a setting, a model or a request
-that cannot work, 70 the engine failed, 130 Ctrl-C.
+that cannot work, 70 the engine failed, 130 Ctrl-C, 143 SIGTERM.
 """
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -72,7 +75,8 @@ class Verbs(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; our errors become one paragraph, Ctrl-C becomes exit code 130."""
         try:
-            return super().invoke(ctx)
+            with _unwinding():
+                return super().invoke(ctx)
         except GenerationFailed as error:
             raise EngineFailed(str(error)) from error
         except DiskFailed as error:
@@ -81,6 +85,20 @@ class Verbs(click.Group):
             raise Refused(str(error)) from error
         except (KeyboardInterrupt, click.Abort):
             raise click.exceptions.Exit(130) from None
+
+
+@contextmanager
+def _unwinding() -> Iterator[None]:
+    """Let SIGTERM unwind a verb as Ctrl-C does, so that nothing half done is left behind."""
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

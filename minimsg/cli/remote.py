@@ -32,6 +32,10 @@ class Unreachable(ConfigError):
     """Nobody answers, or nobody who is well; it may pass."""
 
 
+class Invalid(ConfigError):
+    """The server takes no such request."""
+
+
 @dataclass(frozen=True)
 class Refusal:
     """An answer that is an error."""
@@ -138,7 +142,7 @@ class Remote:
             )
         if refusal.status == 429 or refusal.status >= 500:
             return Unreachable(f"{said}; try again")
-        return ConfigError(said)
+        return Invalid(said)
 
     async def _has_batches(self) -> bool:
         async with self._session.get(

@@ -26,6 +26,7 @@ from minimsg.engine.types import (
     Finish,
     FinishReason,
     Output,
+    Priority,
     Sampled,
     Sequence,
 )
@@ -217,7 +218,9 @@ class Scheduler:
                 self.cache.share(sequence)
         prompts = [sequence for sequence in self.running if sequence.num_pending > 1]
         spans = [(sequence, 1) for sequence in self.running if sequence.num_pending == 1]
-        return spans + chunks(prompts, self.max_step_tokens - len(spans), self.cache)
+        is_interactive = any(each.request.priority is Priority.INTERACTIVE for each in self.running)
+        budget = self.max_step_tokens - len(spans)
+        return spans + chunks(prompts, budget, self.cache, is_interactive=is_interactive)
 
     def _provide(self, sequence: Sequence, num_slots: int) -> bool:
         """Pages for `num_slots` slots, at the cost of those who only wait."""

@@ -12,6 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 Answer = tuple[int, object]  # bytes, or what is sent as JSON
 
 
+class Cut(bytes):
+    """The beginning of an answer, of which the rest never comes."""
+
+
 @dataclass
 class Pretending:
     """Answers by `METHOD /path`; the last one of several is repeated. The rest is 404."""
@@ -51,9 +55,12 @@ def pretending(**answers: Answer | list[Answer]) -> Iterator[Pretending]:
             status, found = said.answer(f"{self.command} {self.path.partition('?')[0]}")
             body = found if isinstance(found, bytes) else json.dumps(found).encode()
             self.send_response(status)
-            self.send_header("content-length", str(len(body)))
+            is_cut = isinstance(body, Cut)
+            self.send_header("content-length", str(len(body) + is_cut))
             self.end_headers()
             self.wfile.write(body)
+            if is_cut:
+                self.rfile.read(1)  # until the client goes
 
         do_GET = do_POST = do_DELETE = _answer
 

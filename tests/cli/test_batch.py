@@ -3,47 +3,22 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from anthropic.types.messages import MessageBatch, MessageBatchIndividualResponse
-from click.testing import CliRunner, Result
 
 from minimsg.cli import transfer
 from minimsg.cli.batch_words import described, table
-from minimsg.cli.main import main
 from minimsg.limits import Limits
 
-from .pretending import error, pretending
-from .process import Serving
-
-BATCH: Any = {
-    "id": "msgbatch_1",
-    "type": "message_batch",
-    "processing_status": "ended",
-    "request_counts": {"processing": 0, "succeeded": 2, "errored": 0, "canceled": 0, "expired": 0},
-    "created_at": "2026-11-30T04:10:32Z",
-    "results_url": "/",
-}
-RUNNING: Any = BATCH | {"processing_status": "in_progress"}
-NOBODY = "http://127.0.0.1:1"
-EMPTY: Any = {"data": [], "has_more": False, "first_id": None, "last_id": None}
-
-
-def batch(*words: str, url: str = NOBODY, env: dict[str, str] | None = None) -> Result:
-    """`minimsg batch WORDS` for the server at `url`."""
-    clean = {"ANTHROPIC_API_KEY": "", "ANTHROPIC_AUTH_TOKEN": "", "ANTHROPIC_BASE_URL": ""}
-    where = ["--base-url", url] if url else []
-    return CliRunner().invoke(main, ["batch", *words, *where], env=clean | (env or {}))
-
-
-def requests(folder: Path, *custom_ids: str) -> str:
-    """A file of good requests."""
-    params = {"model": "scripted", "max_tokens": 5, "messages": [{"role": "user", "content": "?"}]}
-    lines = [json.dumps({"custom_id": each, "params": params}) + "\n" for each in custom_ids]
-    (folder / "requests.jsonl").write_text("".join(lines))
-    return str(folder / "requests.jsonl")
+from .batch_asking import BATCH, EMPTY, RUNNING, batch, requests
+from .pretending import Cut, error, pretending
+from .process import MINIMSG, Serving
 
 
 def test_a_batch_is_created_waited_for_read_and_deleted(serving: Serving, tmp_path: Path) -> None:
@@ -75,34 +50,6 @@ def test_a_batch_is_created_waited_for_read_and_deleted(serving: Serving, tmp_pa
     gone = batch("show", found.id, url=serving.url)
     assert gone.exit_code == 2
     assert f"{found.id}; `minimsg batch list` shows those there" in gone.stderr
-
-
-def test_lists_go_in_both_directions_a_page_at_a_time_or_all(
-    serving: Serving, tmp_path: Path
-) -> None:
-    file = requests(tmp_path, "a")
-    made = [json.loads(batch("create", file, "--json", url=serving.url).stdout) for _ in range(5)]
-    ids = [each["id"] for each in reversed(made)]  # newest first
-
-    def listed(*flags: str) -> tuple[list[str], bool]:
-        page = json.loads(batch("list", "--json", *flags, url=serving.url).stdout)
-        found = [each["id"] for each in page["data"]]
-        assert (page["first_id"], page["last_id"]) == (found[0], found[-1])
-        return found, page["has_more"]
-
-    assert listed("--limit", "2") == (ids[:2], True)
-    assert listed("--limit", "2", "--after-id", ids[1]) == (ids[2:4], True)
-    assert listed("--limit", "2", "--before-id", ids[4]) == (ids[2:4], True)
-    assert listed("--limit", "2", "--before-id", ids[4], "--all") == (ids[:4], False)
-    assert listed("--limit", "2", "--all")[0][:5] == ids
-    shown = batch("list", "--limit", "2", url=serving.url)
-    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["ID", *ids[:2]]
-    assert f"--after-id {ids[1]}" in shown.stderr
-    both = batch("list", "--after-id", ids[0], "--before-id", ids[1], url=serving.url)
-    assert both.exit_code == 2
-    for each in ids:
-        batch("show", each, "--wait", url=serving.url)
-        assert batch("delete", each, url=serving.url).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -241,6 +188,26 @@ def test_a_file_of_results_that_did_not_come_whole_is_left_as_it_was(
     assert "of 2 results came" in refused.stderr
     assert output.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir()] == ["results.jsonl"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_results_that_a_signal_cuts_off_leave_nothing_beside_them(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    answers: Any = {
+        "GET_batches__msgbatch_1": (200, BATCH),
+        "GET_batches__msgbatch_1__results": (200, Cut(b"{}\n")),
+    }
+    with pretending(**answers) as server:
+        words = ["batch", "results", "msgbatch_1", "-o", str(tmp_path / "results.jsonl")]
+        process = subprocess.Popen([*MINIMSG, *words, "--base-url", server.url])
+        deadline = time.monotonic() + 30
+        while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert list(tmp_path.iterdir())
+        process.send_signal(number)
+        assert process.wait(30) == 128 + number
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_results_cannot_be_written_to_is_said(tmp_path: Path) -> None:

@@ -93,6 +93,16 @@ def test_background_prompts_get_what_interactive_ones_leave() -> None:
     assert rows(step(crowded)[0]) == {"long": 14, "background": 2}
 
 
+def test_a_background_prompt_makes_no_step_of_interactive_work_long() -> None:
+    shared = scheduler(max_step_tokens=64)
+    shared.add(sequence("talks", 5, 8, first=1000))
+    shared.add(sequence("background", 300, 1, priority=BACKGROUND))
+    assert rows(step(shared)[0])["background"] <= 4
+    while "talks" not in finished(step(shared)[1]):
+        assert 1 <= rows(shared.schedule())["background"] <= 4
+    assert rows(step(shared)[0]) == {"background": 64}
+
+
 def test_background_work_gives_its_place_to_interactive_work_and_goes_on_later() -> None:
     full = scheduler(max_sequences=2)
     for number in range(2):

@@ -378,9 +378,12 @@ async def test_the_results_may_be_probed_and_a_deleted_batch_is_no_cursor(
     assert [each["id"] for each in await listed(scripted)] == ids[1:]
 
 
-async def test_a_batch_that_is_deleted_while_it_is_read_ends_torn_and_not_in_order(
-    scripted: Running, client: AsyncAnthropic, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_results_that_go_while_they_are_read_end_torn_and_not_in_order(
+    is_deleted: bool, scripted: Running, client: AsyncAnthropic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock = Clock()
+    monkeypatch.setattr(scripted.server.store, "clock", clock)
     made = await client.messages.batches.create(requests=requests("a", "b"))
     await ended(client, made.id)
     read = Store.results
@@ -388,7 +391,8 @@ async def test_a_batch_that_is_deleted_while_it_is_read_ends_torn_and_not_in_ord
     async def slowly(store: Store, id: str) -> AsyncIterator[Any]:
         async for result in read(store, id):
             yield result
-            await store.delete_batch("local", id)
+            clock.now += RESULTS_LIFE_S
+            await (store.delete_batch("local", id) if is_deleted else store.tidy())
             store.results = read.__get__(store)  # type: ignore[method-assign]
             async for _ in store.results(id):
                 pass
