@@ -146,7 +146,7 @@ def _turned(image: Image) -> Image:
         7: Transpose.TRANSVERSE,
         8: Transpose.ROTATE_90,
     }
-    turn = turns.get(orientation)
+    turn = turns.get(orientation) if orientation is not None else None
     return image if turn is None else image.transpose(turn)
 
 
@@ -157,7 +157,7 @@ def _in_colours(image: Image, bits: int) -> Image:
     if image.mode.startswith("I"):
         image = _of_eight_bits(image)
     else:
-        image.info |= _transparency(image, bits)
+        image.info.update(_transparency(image, bits))
     if "A" not in image.mode and "a" not in image.mode and "transparency" not in image.info:
         return image.convert("RGB")
     shown = image.convert("RGBA")
@@ -165,7 +165,7 @@ def _in_colours(image: Image, bits: int) -> Image:
     return images.alpha_composite(white, shown).convert("RGB")
 
 
-def _transparency(image: Image, bits: int) -> dict[str, object]:
+def _transparency(image: Image, bits: int) -> dict[str | tuple[int, int], object]:
     """The colour that a PNG hides as samples of 8 bits, as Pillow's are; the file's have `bits`."""
     hidden = image.info.get("transparency")
     if image.mode == "L" and isinstance(hidden, int) and bits < 8:
