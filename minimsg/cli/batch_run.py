@@ -29,6 +29,8 @@ SERVER_FLAGS = (
     "any_model",
     "without",
     "drop_server_tools",
+    "allow_urls",
+    "allow_http_urls",
     "data_dir",
     "default_max_tokens",
     "min_cache_tokens",

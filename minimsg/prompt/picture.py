@@ -97,11 +97,10 @@ def format_of(data: bytes) -> Format | None:
 
 def decode(data: bytes, head: Head) -> Image:
     """The picture in mode RGB, as it is to be seen. Raises ValueError."""
-    from PIL import ImageOps
-
     with _guarded(), _opened(data, head.format) as image:
         image.load()
-        return _in_colours(ImageOps.exif_transpose(image))
+        bits = data[24] if head.format == "PNG" else 8  # of a sample
+        return _in_colours(_turned(image), bits)
 
 
 @contextmanager
@@ -129,17 +128,51 @@ def _guarded() -> Iterator[None]:
             raise ValueError(UNREADABLE) from None
 
 
-def _in_colours(image: Image) -> Image:
+def _turned(image: Image) -> Image:
+    """As the camera says; one that cannot be understood says nothing."""
+    from PIL.ExifTags import Base
+    from PIL.Image import Transpose
+
+    try:
+        orientation = image.getexif().get(Base.Orientation)
+    except _FAILURES:
+        return image
+    turns = {
+        2: Transpose.FLIP_LEFT_RIGHT,
+        3: Transpose.ROTATE_180,
+        4: Transpose.FLIP_TOP_BOTTOM,
+        5: Transpose.TRANSPOSE,
+        6: Transpose.ROTATE_270,
+        7: Transpose.TRANSVERSE,
+        8: Transpose.ROTATE_90,
+    }
+    turn = turns.get(orientation) if orientation is not None else None
+    return image if turn is None else image.transpose(turn)
+
+
+def _in_colours(image: Image, bits: int) -> Image:
     """Any mode of the four formats as RGB; what is transparent on white."""
     from PIL import Image as images
 
     if image.mode.startswith("I"):
         image = _of_eight_bits(image)
+    else:
+        image.info.update(_transparency(image, bits))
     if "A" not in image.mode and "a" not in image.mode and "transparency" not in image.info:
         return image.convert("RGB")
     shown = image.convert("RGBA")
     white = images.new("RGBA", shown.size, (255, 255, 255, 255))
     return images.alpha_composite(white, shown).convert("RGB")
+
+
+def _transparency(image: Image, bits: int) -> dict[str | tuple[int, int], object]:
+    """The colour that a PNG hides as samples of 8 bits, as Pillow's are; the file's have `bits`."""
+    hidden = image.info.get("transparency")
+    if image.mode == "L" and isinstance(hidden, int) and bits < 8:
+        return {"transparency": hidden * 255 // ((1 << bits) - 1)}
+    if isinstance(hidden, tuple) and bits == 16:
+        return {"transparency": tuple(value >> 8 for value in hidden)}
+    return {}
 
 
 def _of_eight_bits(image: Image) -> Image:

@@ -13,8 +13,7 @@ Knows requests and blocks; formats are in `picture.py`, sizes in `models/pixels.
 from __future__ import annotations
 
 import re
-from base64 import b64decode
-from binascii import Error
+from binascii import a2b_base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -118,7 +117,7 @@ def _check_count_and_bytes(found: Sequence[tuple[str, ImageBlock]]) -> None:
         source = block.source
         if not isinstance(source, Base64ImageSource):
             continue
-        num_bytes = len(source.data) * 3 // 4
+        num_bytes = len(source.data) * 3 // 4 - source.data[-2:].count("=")
         if num_bytes > LIMITS.image_bytes:
             most = f"{LIMITS.image_bytes >> 20} MB maximum"
             seen = f"{num_bytes} bytes > {LIMITS.image_bytes} bytes"
@@ -131,8 +130,8 @@ def _bytes_of(path: str, block: ImageBlock) -> bytes:
         why = f"type '{source.type}' is not supported; send the content itself"
         raise InvalidRequest(f"{path}.image.source", why)
     try:
-        return b64decode(source.data, validate=True)
-    except (Error, ValueError):
+        return a2b_base64(source.data, strict_mode=True)
+    except ValueError:
         raise InvalidRequest(f"{_source(path, block)}.data", "Invalid base64 data") from None
 
 

@@ -20,6 +20,8 @@ MAX_CHARS: Final = 2_048
 PLAIN: Final = re.compile(r"[!-\[\]-~]+")  # printable ASCII without a backslash
 # The last part is a word: what resolvers take for a number (0x7f.1, 127.1, 2130706433) is none.
 NAME: Final = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,62})\.)+[a-z](?:[a-z0-9-]{1,62})")
+WITH_HOST: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//([^/?#]+)(?:[/?#].*)?", re.IGNORECASE)
+WITHOUT: Final = re.compile(r"(?!//)[^:/?#]*(?:[/?#].*)?")  # a path or less, beside a base
 
 # Beside what `is_global` knows, which differs between versions of Python.
 OFF_LIMITS_4: Final = tuple(
@@ -51,16 +53,27 @@ def checked_url(text: str, *, base: URL | None = None, allows_http: bool = False
         raise ValueError(f"it has {len(text)} characters > {MAX_CHARS} maximum")
     if not PLAIN.fullmatch(text):
         raise ValueError("only printable ASCII without spaces and backslashes is taken")
+    _check_spelling(text, has_base=base is not None)
     url = URL(text) if base is None else base.join(URL(text))
     schemes = ("https", "http") if allows_http else ("https",)
     if url.scheme not in schemes:
         raise ValueError(f"it must begin with {' or '.join(f'{name}://' for name in schemes)}")
-    if "@" in url.raw_authority:
-        raise ValueError("it must not name a user")
     if url.port != (443 if url.scheme == "https" else 80):
         raise ValueError("its port must be that of its scheme")
     _check_host(url.raw_host or "", url.raw_authority)
     return url.with_fragment(None)
+
+
+def _check_spelling(text: str, *, has_base: bool) -> None:
+    """Before anything is parsed: a parser may drop an empty user, and read `+443` as a number."""
+    found = WITH_HOST.fullmatch(text)
+    if found is None and not (has_base and WITHOUT.fullmatch(text)):
+        raise ValueError("its scheme must be followed by :// and a host")
+    authority = "" if found is None else found[1]
+    if "@" in authority:
+        raise ValueError("it must not name a user")
+    if not re.fullmatch(r"(?:\[[^]]*\]|[^]:[]*)(?::(?:443|80))?", authority):
+        raise ValueError("its port must be that of its scheme")
 
 
 def _check_host(host: str, authority: str) -> None:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from socket import AF_INET, SOCK_STREAM
 from typing import Any
 
 import pytest
@@ -81,6 +82,33 @@ def test_every_request_has_its_result_and_a_second_run_changes_nothing(
     before = (tmp_path / "results.jsonl").read_bytes()
     assert run().exit_code == 0
     assert (tmp_path / "results.jsonl").read_bytes() == before
+
+
+def test_urls_are_fetched_by_the_rules_of_a_server(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a name leads to is told here; sockets would be dialled by the address alone."""
+    told, asked = [(AF_INET, SOCK_STREAM, 6, "", ("127.0.0.1", 443))], []
+
+    def look_up(name: str, *_: object) -> Any:
+        asked.append(name)
+        return told
+
+    monkeypatch.setattr("minimsg.server.fetch.socket.getaddrinfo", look_up)
+    monkeypatch.setattr("minimsg.server.fetch._open_socket", pytest.fail)
+    urls = ["https://127.0.0.1/", "https://@1.1.1.1/", "https://inner.example.com/"]
+    sources = [{"type": "document", "source": {"type": "url", "url": each}} for each in urls]
+    turns = [[{"role": "user", "content": [each]}] for each in sources]
+    write(
+        tmp_path / "requests.jsonl",
+        *(request(f"r{n}", messages=each) for n, each in enumerate(turns)),
+        request("good"),
+    )
+    assert run("--allow-urls").exit_code == 0
+    found = results(tmp_path / "results.jsonl")
+    assert found.pop("good")["type"] == "succeeded"
+    assert all("Unable to" in each["error"]["error"]["message"] for each in found.values())
+    assert asked == ["inner.example.com"]
 
 
 def test_the_engine_has_all_the_sequences_that_it_can_run(

@@ -54,6 +54,7 @@ PALETTE = Image.new("P", (2, 1))
 PALETTE.putpalette([255, 0, 0, 0, 0, 255])
 PALETTE.putpixel((1, 0), 1)
 HALF_RED = Image.new("RGBA", (1, 1), (255, 0, 0, 128))
+RGB16 = struct.pack(">6H", 0, 0x7FFF, 5, 0xFFFF, 0, 0xFFFF)
 GREY16 = struct.pack(">HH", 0x8000, 0xFFFF)
 
 
@@ -73,6 +74,12 @@ GREY16 = struct.pack(">HH", 0x8000, 0xFFFF)
         (png(1, 1, 16, 2, b"\0" + struct.pack(">3H", 0xFF00, 0x80FF, 0)), [(255, 128, 0)]),
         (png(1, 1, 16, 4, b"\0" + struct.pack(">HH", 0, 0)), [WHITE]),
         (png(1, 1, 8, 0, b"\0\5", chunk(b"tRNS", b"\0\5")), [WHITE]),
+        (png(2, 1, 2, 0, b"\0\x60", chunk(b"tRNS", b"\0\1")), [WHITE, (170, 170, 170)]),
+        (png(2, 1, 4, 0, b"\0\x12", chunk(b"tRNS", b"\0\1")), [WHITE, (34, 34, 34)]),
+        (
+            png(2, 1, 16, 2, b"\0" + RGB16, chunk(b"tRNS", RGB16[:6])),
+            [WHITE, (255, 0, 255)],
+        ),
     ],
 )
 def test_each_mode_becomes_red_green_blue_on_white(
@@ -90,7 +97,10 @@ def test_inks_of_a_jpeg_become_colours() -> None:
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize(
     ("orientation", "left", "size"),
-    [(1, RED, (16, 8)), (3, BLACK, (16, 8)), (6, RED, (8, 16)), (8, BLACK, (8, 16))],
+    [
+        *((1, RED, (16, 8)), (2, BLACK, (16, 8)), (3, BLACK, (16, 8)), (4, RED, (16, 8))),
+        *((5, RED, (8, 16)), (6, RED, (8, 16)), (7, BLACK, (8, 16)), (8, BLACK, (8, 16))),
+    ],
 )
 def test_a_picture_is_turned_as_the_camera_says(
     format: str, orientation: int, left: tuple[int, int, int], size: tuple[int, int]
@@ -104,6 +114,42 @@ def test_a_picture_is_turned_as_the_camera_says(
     assert decode(data, read_head(data)).size == size
     first = colours(data)[0]
     assert max(abs(one - other) for one, other in zip(first, left, strict=True)) < 20
+
+
+ORIENTATION_6 = struct.pack(">HHIHH", 0x0112, 3, 1, 6, 0)
+
+
+def tags(*entries: bytes) -> bytes:
+    """EXIF written by hand."""
+    count = struct.pack(">H", len(entries))
+    return b"Exif\0\0MM\0*\0\0\0\x08" + count + b"".join(entries) + bytes(4)
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+@pytest.mark.parametrize(
+    ("exif", "size"),
+    [
+        (tags(ORIENTATION_6), (8, 16)),
+        (tags(ORIENTATION_6, struct.pack(">HHI4s", 0x011B, 2, 4, b"abc")), (8, 16)),
+        (tags(struct.pack(">HHI4s", 0x0100, 7, 4, b"abcd"), ORIENTATION_6), (8, 16)),
+        (tags(struct.pack(">HHI4s", 0x0112, 2, 2, b"6")), (16, 8)),
+        (tags(struct.pack(">HHIHH", 0x0112, 3, 1, 9, 0)), (16, 8)),
+        (b"\xff" * 40, (16, 8)),
+        (b"Exif\0\0MM", (16, 8)),
+    ],
+)
+def test_what_a_camera_writes_wrongly_costs_no_picture(
+    format: str, exif: bytes, size: tuple[int, int]
+) -> None:
+    """Resolution as text is no reason not to turn; what cannot be read turns nothing."""
+    data = saved(Image.new("RGB", (16, 8), RED), format, exif=exif)
+    assert decode(data, read_head(data)).size == size
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP"])
+def test_a_profile_of_colours_that_is_none_costs_no_picture(format: str) -> None:
+    data = saved(Image.new("RGB", (16, 8), RED), format, icc_profile=b"junk" * 999)
+    assert decode(data, read_head(data)).size == (16, 8)
 
 
 def test_of_an_animation_the_first_frame_is_seen() -> None:

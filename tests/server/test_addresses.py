@@ -61,7 +61,8 @@ HOSTS = [
     ),
     *("[64:ff9b::7f00:1]", "[2002:7f00:1::]", "localhost", "localhost.", "LOCALHOST", "intranet"),
     *("example.com.", "a..example.com", ".example.com", "-a.example.com", "example.com:444"),
-    *("user@example.com", "user:pw@example.com"),
+    *("user@example.com", "user:pw@example.com", "@example.com", "@1.1.1.1", ":@example.com"),
+    *("example.com:", "example.com:0443", "example.com:+443", "1.1.1.1:0443", "/example.com"),
     *("127.0.0.1:6666\\@1.1.1.1", "1.1.1.1\\@127.0.0.1", "example.com\\.evil", "exam ple.com"),
     *(
         "①②⑦.⓪.⓪.①",
@@ -122,11 +123,24 @@ def test_http_is_taken_only_where_it_is_allowed_and_at_its_own_port() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["//127.0.0.1/", "https://localhost/", "http:/x", "\\\\a.bc\\", ""]
+    "target",
+    [
+        *("//127.0.0.1/", "https://localhost/", "http:/x", "\\\\a.bc\\", "//@1.1.1.1/", "//a.bc:/"),
+        *("https:x", "https:/x", "https:///a.bc", "///a.bc", "//", "//u@a.bc", "x:y"),
+    ],
 )
 def test_a_redirect_is_a_url_like_the_first(target: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        checked_url(target, base=URL("https://example.com/a"))
+
+
+@pytest.mark.parametrize(
+    ("target", "whole"),
+    [
+        *(("../b", "/b"), ("/b@c?d=e:f", "/b@c?d=e:f"), ("?b", "/a?b"), ("b/c:d", "/b/c:d")),
+        *(("//example.com:443/b", "/b"), ("https://EXAMPLE.com/b", "/b"), ("./b:c", "/b:c")),
+    ],
+)
+def test_a_redirect_may_be_less_than_a_whole_url(target: str, whole: str) -> None:
     base = URL("https://example.com/a")
-    if target:
-        with pytest.raises(ValueError, match=r"\w"):
-            checked_url(target, base=base)
-    assert checked_url("../b", base=base) == URL("https://example.com/b")
+    assert str(checked_url(target, base=base)) == f"https://example.com{whole}"

@@ -20,6 +20,7 @@ from PIL import Image
 
 from minimsg.config import ServerConfig
 from minimsg.errors import RequestError
+from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 from minimsg.protocol.dialect import Dialect
 from minimsg.server.catalog import Catalog, lacking
@@ -252,6 +253,10 @@ def source(data: str, kind: str = "image/png") -> Json:
             "messages.0.content.0.image.source.base64.data: Invalid base64 data",
         ),
         (
+            lambda: ask(source(encoded(CATS).rstrip("=") + "===")),
+            "messages.0.content.0.image.source.base64.data: Invalid base64 data",
+        ),
+        (
             lambda: ask(text(), source(base64.b64encode(b"<svg/>").decode())),
             "messages.0.content.1.image.source.base64: Could not process image",
         ),
@@ -295,6 +300,19 @@ def test_an_image_that_fits_is_no_error_and_a_larger_one_is_scaled_by_default(
     assert prepared(served, ask(block(picture(56, 40), transformations=strictly), text())).images
     (image,) = prepared(served, ask(block(picture(80, 60)), text())).images
     assert (image.rows, image.columns) == (5, 7)
+
+
+def test_a_picture_may_have_exactly_as_many_bytes_as_the_limit_says(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as many as its base64 has room for."""
+    data = base64.b64decode(encoded(CATS))
+    data += bytes((1 - len(data)) % 3)  # as 10 MiB, two more would need no more base64
+    limits = replace(LIMITS, image_bytes=len(data))
+    monkeypatch.setattr("minimsg.prompt.pictures.LIMITS", limits)
+    assert prepared(served, ask(source(base64.b64encode(data).decode()), text())).images
+    error = refused(served, ask(source(base64.b64encode(data + b"x").decode())))
+    assert f"{len(data) + 1} bytes > {len(data)} bytes" in error.message
 
 
 def test_sides_that_are_too_long_are_all_named(served: Served) -> None:
