@@ -1,11 +1,10 @@
 """What lies at the URLs that a request names: the one way in which the server fetches anything.
 
-Names are resolved here, all addresses of a name must be public, and the sockets go to
-nothing else; each redirect is a URL like the first. No proxy, no cookie, no credential, no
+All addresses of a name must be public (`resolve.py`), and the sockets go to nothing else;
+each redirect is a URL like the first. No proxy, no cookie, no credential, no
 compression. Count, bytes and time are bounded for each URL and each request; whoever leaves
 takes the fetches along. Used by new messages and by those of batches, never to count tokens.
-Which addresses are public is in `addresses.py`; what becomes of the bytes in
-`prompt/uploads.py`.
+What becomes of the bytes is in `prompt/uploads.py`.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ import asyncio
 import socket
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.abc import AbstractResolver
 from aiohttp.connector import AddrInfoType
 
 from minimsg import __version__
@@ -28,10 +26,10 @@ from minimsg.limits import LIMITS
 from minimsg.prompt.picture import MEDIA_TYPES
 from minimsg.prompt.uploads import Named, Upload
 from minimsg.server.addresses import checked_url, is_public
+from minimsg.server.resolve import NotPublic, PublicResolver, SystemResolver
 
 AT_ONCE: Final = 4  # URLs of one request
 MAX_REQUESTS: Final = 16  # that fetch at once; half a gigabyte
-DNS_THREADS: Final = 8  # which slow name servers may hold
 MAX_REDIRECTS: Final = 3
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 TAKEN: Final = {
@@ -44,51 +42,6 @@ OpenSocket = Callable[[AddrInfoType], socket.socket]
 
 class Refused(Exception):
     """Why nothing was fetched, in words for the client."""
-
-
-class NotPublic(OSError):
-    """An address that is not for everybody."""
-
-
-class SystemResolver(AbstractResolver):
-    """Asks the system, in threads of its own: a slow name server holds nobody else's."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(DNS_THREADS, thread_name_prefix="resolve")
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """Every address of `host`. Raises OSError."""
-
-        def look_up() -> list[ResolveResult]:
-            found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
-            return [_result(host, port, kind, str(address[0])) for kind, *_, address in found]
-
-        return await asyncio.get_running_loop().run_in_executor(self._threads, look_up)
-
-    async def close(self) -> None:
-        """Let the threads end."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-class PublicResolver(AbstractResolver):
-    """Gives the addresses of a name if all of them are public; those are then dialled."""
-
-    def __init__(self, resolver: AbstractResolver) -> None:
-        self._resolver = resolver
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """Raises OSError."""
-        found = await self._resolver.resolve(host, port, family)
-        if not found or not all(is_public(one["host"]) for one in found):
-            raise NotPublic(host)
-        return found
-
-    async def close(self) -> None:
-        """The resolver within is the server's, and outlives a request."""
 
 
 class Fetcher:
@@ -221,17 +174,6 @@ class Errands:
                 raise Refused(f"it exceeds {most} bytes, or the request {LIMITS.body_bytes}")
             body += chunk
         return bytes(body)
-
-
-def _result(host: str, port: int, family: socket.AddressFamily, address: str) -> ResolveResult:
-    return ResolveResult(
-        hostname=host,
-        host=address,
-        port=port,
-        family=family,
-        proto=socket.IPPROTO_TCP,
-        flags=socket.AI_NUMERICHOST,
-    )
 
 
 def _open_socket(place: AddrInfoType) -> socket.socket:

@@ -25,6 +25,7 @@ from minimsg.limits import LIMITS
 from minimsg.prompt.uploads import Named, Upload
 from minimsg.server import fetch
 from minimsg.server.fetch import Fetcher
+from minimsg.server.resolve import result_of
 
 from .bystander import bystander
 from .conftest import Start
@@ -65,7 +66,7 @@ class Site(AbstractResolver):
             raise OSError("no such name")
         kinds = [socket.AF_INET6 if ":" in address else socket.AF_INET for address in addresses]
         return [
-            fetch._result(host, port, kind, address)
+            result_of(host, port, kind, address)
             for kind, address in zip(kinds, addresses, strict=True)
         ]
 
