@@ -23,7 +23,7 @@ def difference(left: object, right: object, path: str = "") -> str | None:
 
 
 def _in_objects(left: Mapping[str, object], right: Mapping[str, object], path: str) -> str | None:
-    for key in left.keys() | right.keys():
+    for key in {**left, **right}:
         if (key in left) != (key in right):
             side = "right" if key in left else "left"
             return f"{_join(path, key)} is missing on the {side}"

@@ -8,7 +8,7 @@ out: that is each report's.
 from __future__ import annotations
 
 from minimsg.conformance.asserts import Fault
-from minimsg.conformance.verdict import SHOWN_BYTES, Failure, Line
+from minimsg.conformance.verdict import SHOWN_BYTES, Failure, Line, Result, Run
 from minimsg.conformance.wire import Exchange
 
 
@@ -39,9 +39,9 @@ def wire(exchange: Exchange, key: str | None) -> list[Line]:
     return lines
 
 
-def repeat_command(url: str, case_id: str, profile: str, version: str, seed: int) -> str:
+def repeat_command(run: Run, result: Result) -> str:
     """The command that runs one case again as it was run."""
     return (
-        f"minimsg conform {url} --case {case_id} --profile {profile} "
-        f"--api-version {version} --seed {seed}"
+        f"minimsg conform {run.url} --case {result.id} --profile {run.profile} "
+        f"--api-version {run.version} --seed {run.seed}"
     )

@@ -61,7 +61,7 @@ def _themes(run: Run) -> Iterator[str]:
     """A row for each theme: how many cases ended how."""
     shown = [verdict for verdict in ORDER if run.counts()[verdict]]
     rows = []
-    for theme, results in groupby(run.results, key=_theme):
+    for theme, results in groupby(run.results, key=lambda result: result.theme):
         counts = Counter(result.verdict for result in results)
         rows.append([theme, *(str(counts[verdict] or "") for verdict in shown)])
     yield "<h2>Themes</h2>"
@@ -85,8 +85,7 @@ def _case(run: Run, result: Result) -> str:
         parts.append(f"<p>{escape(result.reason)}</p>")
     if result.failure:
         parts.append(_failure(result.failure))
-        command = repeat_command(run.url, result.id, run.profile, run.version, run.seed)
-        parts.append(f"<pre>{escape(command)}</pre>")
+        parts.append(f"<pre>{escape(repeat_command(run, result))}</pre>")
     level = f"<span class=quiet>{result.level}</span>"
     return (
         f'<details class="{result.verdict}"{is_open}><summary>{head} {level}</summary>'
@@ -104,10 +103,6 @@ def _failure(failure: Failure) -> str:
         _table(["", ""], rows, css="text")
         + f"<pre>{escape(failure.curl)}</pre><pre>{escape(wire)}</pre>"
     )
-
-
-def _theme(result: Result) -> str:
-    return result.id.partition(".")[0]
 
 
 def _table(headings: list[str], rows: list[list[str]], css: str = "") -> str:

@@ -61,8 +61,7 @@ def explanation(run: Run, result: Result) -> Iterator[str]:
         yield f"  reason    {result.reason}"
     if result.failure:
         yield from _told(result.failure)
-    command = repeat_command(run.url, result.id, run.profile, run.version, run.seed)
-    yield f"  repeat    {command}"
+    yield f"  repeat    {repeat_command(run, result)}"
     yield ""
 
 
