@@ -88,14 +88,14 @@ def _told(failure: Failure) -> Iterator[str]:
     yield f"  expected  {failure.expected}"
     yield f"  seen      {failure.seen}"
     yield f"  curl      {failure.curl}"
-    shown = [text for line in failure.wire for text in _lines(line)]
-    yield from shown[:SHOWN_LINES]
+    shown = [text for line in failure.wire for text in wire_lines(line)]
+    yield from (f"  {text}" for text in shown[:SHOWN_LINES])
     if len(shown) > SHOWN_LINES:
         yield f"    ... {len(shown) - SHOWN_LINES} more lines (--json, --html)"
 
 
-def _lines(line: Line) -> Iterator[str]:
+def wire_lines(line: Line) -> Iterator[str]:
     """The lines of one piece; the first has its time, escapes show what is no text."""
     for number, text in enumerate(line.text.split("\n")):
         time = f"{line.at_s:8.3f}" if number == 0 else " " * 8
-        yield f"  {time} {ARROWS[line.is_sent]} {text.encode('unicode_escape').decode()}"
+        yield f"{time} {ARROWS[line.is_sent]} {text.encode('unicode_escape').decode()}"
