@@ -1,6 +1,7 @@
 """A run for the terminal: features, failures with all that explains them, the counts.
 
 Lines of text without colour or width, so that they can be piped; the command adds colour.
+Whatever a server sent may stand in them: it is escaped.
 Knows verdicts only.
 """
 
@@ -12,6 +13,7 @@ from typing import Final
 from minimsg.conformance.case import Case
 from minimsg.conformance.explain import repeat_command
 from minimsg.conformance.verdict import Failure, Line, Result, Run, Verdict
+from minimsg.text.control import escape
 
 ARROWS: Final = {True: ">", False: "<"}
 SHOWN_LINES: Final = 60  # of the bytes of one failure; the JSON report has more
@@ -27,6 +29,10 @@ ORDER: Final = (
 
 def report(run: Run, *, verbose: bool = False) -> Iterator[str]:
     """Everything worth reading, the gravest last. `verbose`: what was not looked at, too."""
+    return map(escape, _report(run, verbose))
+
+
+def _report(run: Run, verbose: bool) -> Iterator[str]:
     yield from features(run)
     if verbose:
         for result in run.results:
@@ -54,6 +60,10 @@ def features(run: Run) -> Iterator[str]:
 
 def explanation(run: Run, result: Result) -> Iterator[str]:
     """One failure, so that nobody has to ask: rule, expected, seen, command, bytes."""
+    return map(escape, _explanation(run, result))
+
+
+def _explanation(run: Run, result: Result) -> Iterator[str]:
     yield f"{result.verdict.upper()} {result.id}  {result.level}  {result.title}"
     yield f"  rule      {result.rule}"
     yield f"  stands in {result.where}"
@@ -98,4 +108,4 @@ def wire_lines(line: Line) -> Iterator[str]:
     """The lines of one piece; the first has its time, escapes show what is no text."""
     for number, text in enumerate(line.text.split("\n")):
         time = f"{line.at_s:8.3f}" if number == 0 else " " * 8
-        yield f"{time} {ARROWS[line.is_sent]} {text.encode('unicode_escape').decode()}"
+        yield f"{time} {ARROWS[line.is_sent]} {escape(text)}"

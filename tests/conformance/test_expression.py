@@ -77,6 +77,11 @@ def test_a_failure_shows_both_sides_and_the_first_difference() -> None:
     )
 
 
+def test_half_a_character_is_shown_so_that_it_can_be_written() -> None:
+    seen = why_not("half == 'x'", {"half": "\ud83d"})
+    assert seen.encode().startswith(rb'half is "\ud83d"')
+
+
 def test_holes_are_filled_with_values_or_into_text() -> None:
     sent = {"a": "${null}", "b": ["${n}"], "c": "n is ${n}, twice ${n + n}", "d": 5}
     assert fill(sent, NAMES) == {"a": None, "b": [3], "c": "n is 3, twice 6", "d": 5}
