@@ -25,6 +25,7 @@ from minimsg.conformance.reply import Reply
 from minimsg.conformance.request import PLAIN, Asking, NothingToSend, Request, build, fill
 from minimsg.conformance.verdict import Failure, Result, Verdict
 from minimsg.conformance.wire import exchange
+from minimsg.errors import ConfigError
 
 BUSY: Final = (429, 529)
 TRIES: Final = 3
@@ -64,7 +65,7 @@ class Player:
         self._timeout_s = timeout_s
 
     async def play(self, case: Case) -> Result:
-        """Run `case`; never raises for what a server does."""
+        """Run `case`. Raises ConfigError for what it says, nothing for what a server does."""
         started = perf_counter()
         verdict, reason, failure = Verdict.PASS, "", None
         try:
@@ -73,6 +74,8 @@ class Player:
             verdict, reason = Verdict.INCONCLUSIVE, str(why)
         except Broken as broken:
             verdict, failure = Verdict.FAIL, self._explain(broken)
+        except ConfigError as error:
+            raise ConfigError(f"{case.id}: {error}") from error
         return result(case, verdict, reason, failure, perf_counter() - started)
 
     async def probe(self, feature: Feature) -> State:

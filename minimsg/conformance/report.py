@@ -55,7 +55,8 @@ def features(run: Run) -> Iterator[str]:
     width = max(map(len, run.features), default=0)
     for name, state in run.features.items():
         yield f"  {name:<{width}}  {state}"
-    yield ""
+    if run.features:
+        yield ""
 
 
 def explanation(run: Run, result: Result) -> Iterator[str]:
