@@ -18,7 +18,7 @@ from typing import Final
 
 from minimsg.conformance.asserts import Fault, answered, first_fault, status, statuses
 from minimsg.conformance.case import Case, Step
-from minimsg.conformance.explain import explain
+from minimsg.conformance.explain import wire
 from minimsg.conformance.expression import holds
 from minimsg.conformance.feature import REFUSALS, Feature, State
 from minimsg.conformance.reply import Reply
@@ -151,9 +151,14 @@ class Player:
             raise Broken(step, fault, sent)
 
     def _explain(self, broken: Broken) -> Failure:
-        sent = broken.sent
-        curl = sent.request.curl(self.asking.address)
-        return explain(broken.step.name, broken.fault, curl, sent.reply.exchange, self.asking.key)
+        sent, fault = broken.sent, broken.fault
+        return Failure(
+            step=broken.step.name,
+            expected=fault.expected,
+            seen=fault.seen,
+            curl=sent.request.curl(self.asking.address),
+            wire=wire(sent.reply.exchange, self.asking.key),
+        )
 
     def _names(self, salt: str) -> dict[str, object]:
         return first_names(salt, self.model, self.asking)
