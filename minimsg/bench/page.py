@@ -6,18 +6,15 @@ tables of its keys. Knows reports as JSON, and escapes every word of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Final
 
 from minimsg.bench.plot import plot
 from minimsg.bench.stored import Stored
+from minimsg.document import document, table
 
 STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 60em; color: #222 }
-table { border-collapse: collapse; margin: 1em 0 }
-th, td { padding: .2em .8em; text-align: right; border-bottom: 1px solid #ddd }
-th:first-child, td:first-child { text-align: left }
 figure { display: inline-block; margin: 0 1em 1em 0 }
 .warning { background: #fff3cd; padding: .5em 1em }
 """
@@ -27,18 +24,13 @@ DRAWN: Final = ("rounds", "spreads", "ratios", "noise", "kind", "model")  # show
 def page(report: Mapping[str, object]) -> str:
     """The page of any report of `minimsg bench`."""
     title = f"minimsg bench: {report.get('kind')}"
-    body = [f"<h1>{escape(title)}</h1>"]
+    body: list[str] = []
     if "spreads" in report:
         body += _comparison(Stored.of(report))
     for key, value in report.items():
         if key not in DRAWN:
             body += _section(key, value)
-    return (
-        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n"
-        + "\n".join(body)
-        + "\n</html>\n"
-    )
+    return document(title, STYLE, body)
 
 
 def _comparison(report: Stored) -> Iterator[str]:
@@ -47,7 +39,7 @@ def _comparison(report: Stored) -> Iterator[str]:
         yield f'<p class="warning">no verdict: {escape(reason)}</p>'
     headings = ["figure", "rounds", "ratio", "min", "max"]
     spreads = report.spreads.items()
-    yield _table(
+    yield table(
         headings,
         [[k, str(len(report.rounds[k])), *_two(s.median, s.min, s.max)] for k, s in spreads],
     )
@@ -63,7 +55,7 @@ def _section(key: str, value: object) -> Iterator[str]:
         return
     yield f"<h2>{escape(key.replace('_', ' '))}</h2>"
     headings = list(dict.fromkeys(name for item in items for name in item))
-    yield _table(headings, [[item.get(name, "") for name in headings] for item in items])
+    yield table(headings, [[item.get(name, "") for name in headings] for item in items])
 
 
 def _rows(value: object) -> list[dict[str, str]]:
@@ -97,10 +89,3 @@ def _words(value: object) -> str:
 
 def _two(*numbers: float) -> list[str]:
     return [f"{number:.2f}" for number in numbers]
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    body = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-    lines = "\n".join(f"<tr>{row}</tr>" for row in body)
-    return f"<table>\n<tr>{head}</tr>\n{lines}\n</table>"

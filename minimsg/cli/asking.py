@@ -15,10 +15,11 @@ from pathlib import Path
 from time import perf_counter
 
 from minimsg.bench.sample import JsonObject, Sample, SampleBuilder
-from minimsg.cli.startup import check_settings, fetch, load_model
+from minimsg.cli.startup import check_settings, fetch
 from minimsg.config import EngineConfig, ServerConfig
 from minimsg.server.auth import LOCAL
 from minimsg.server.dialect import own_dialect
+from minimsg.server.loading import load_model
 from minimsg.server.messages import reply
 from minimsg.server.prepare import prepare_message
 from minimsg.server.state import Server

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import click
 
 from minimsg.cli.logs import configure
+from minimsg.cli.naming import explained
 from minimsg.cli.options import options_from
-from minimsg.cli.startup import DEFAULT_MODEL, check_settings, require_engine, served_name
+from minimsg.cli.startup import DEFAULT_MODEL, check_settings, fetch, require_engine
 from minimsg.config import EngineConfig, ParserConfig, ServerConfig
+from minimsg.server.loading import served_name
 
 if TYPE_CHECKING:
     from minimsg.offline.answering import Asked
@@ -139,7 +141,10 @@ def _answer(
 ) -> None:
     """Answer what has no result. Raises DiskFailed, GenerationFailed, what loading raises."""
     lines = file.lines_of(scan.ids - results.done)
-    with _bar(len(scan.ids), results) as show:
+    if address is None:
+        check_settings(asked.engine)
+        fetch(asked.model, asked.server.data_dir)
+    with explained(asked.model), _bar(len(scan.ids), results) as show:
         if address is not None:
             from minimsg.offline.on_ray import run_on_ray
 
@@ -149,7 +154,6 @@ def _answer(
 
         from minimsg.offline.run import run as run_here
 
-        check_settings(asked.engine)
         asyncio.run(run_here(asked, lines, results, show))
 
 

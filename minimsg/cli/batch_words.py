@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minimsg.cli.logs import escape
+from minimsg.text.control import escape
 
 Json = dict[str, Any]
 

@@ -10,8 +10,9 @@ Exit codes: 0 every rule holds, 1 one is broken, 2 a flag, a file or a case that
 from __future__ import annotations
 
 import json
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
@@ -20,10 +21,13 @@ from minimsg.cli.mutants import mutants
 from minimsg.cli.verdicts import exit_code, progress, show, written
 from minimsg.conformance.settings import PROFILES, VERSIONS, Profile, Settings, Version
 from minimsg.errors import ConfigError
+from minimsg.text.control import escape
 
 if TYPE_CHECKING:
     from minimsg.conformance.case import Case
     from minimsg.conformance.verdict import Run
+
+T = TypeVar("T")
 
 EXIT_UNREACHABLE = 4
 FILE = click.File("w", encoding="utf-8", lazy=False)
@@ -154,35 +158,36 @@ def run_cases(
 
 
 def _run(cases: list[Case], settings: Settings, baseline: Path | None) -> Run:
-    import asyncio
     from dataclasses import replace
 
     from minimsg.conformance.baseline import apply, read_baseline
-    from minimsg.conformance.runner import Unreachable
     from minimsg.conformance.runner import run as run_all
 
     known = read_baseline(baseline) if baseline else {}
-    try:
-        run = asyncio.run(run_all(cases, settings, progress(len(cases))))
-    except Unreachable as error:
-        raise Unreached(str(error)) from error
+    run = _await(run_all(cases, settings, progress(len(cases))))
     return replace(run, results=apply(known, run.results))
 
 
 def _show_differences(cases: list[Case], settings: Settings, other: str) -> None:
-    import asyncio
-
     from minimsg.conformance.against import differences
-    from minimsg.conformance.runner import Unreachable
 
     async def tell() -> None:
         async for found in differences(cases, settings, other):
-            click.echo(found.line)
+            click.echo(escape(found.line))
+
+    _await(tell())
+
+
+def _await(asking: Coroutine[object, object, T]) -> T:
+    """What comes of `asking`. Raises Unreached for a server that does not answer."""
+    import asyncio
+
+    from minimsg.conformance.runner import Unreachable
 
     try:
-        asyncio.run(tell())
+        return asyncio.run(asking)
     except Unreachable as error:
-        raise Unreached(str(error)) from error
+        raise Unreached(escape(str(error))) from error
 
 
 def _show_requests(cases: list[Case], settings: Settings) -> None:

@@ -8,12 +8,10 @@ text or keys) is decided where it is written.
 from __future__ import annotations
 
 import logging
-import re
+
+from minimsg.text.control import escape
 
 LEVELS = ("debug", "info", "warning", "error")
-
-# C0 and C1 controls, DEL, line and paragraph separators, and the marks that turn text round.
-CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 class OneLine(logging.Formatter):
@@ -24,11 +22,6 @@ class OneLine(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return escape(super().formatMessage(record))
-
-
-def escape(text: str) -> str:
-    """Control characters as `\\xNN` or `\\uNNNN`."""
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def configure(level: str) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minimsg.bench.settings import MASKS, TRANSFORMERS, LoadSettings, VersusSettings
-from minimsg.cli.logs import escape
 from minimsg.machine import load_average, machine, versions
+from minimsg.text.control import escape
 
 if TYPE_CHECKING:
     from rich.console import Console

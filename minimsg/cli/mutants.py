@@ -51,7 +51,7 @@ async def _score(url: str, jobs: int) -> int:
 
     proxy = Proxy(url)
 
-    async def switch(name: str | None) -> None:
+    def switch(name: str | None) -> None:
         proxy.mutant = MUTANTS[name] if name else PASSES_ON
 
     cases = applicable(load_cases(), "compat")

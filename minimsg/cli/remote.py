@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 import aiohttp
 
-from minimsg.cli.logs import escape
 from minimsg.cli.remote_settings import RemoteSettings
 from minimsg.errors import ConfigError
+from minimsg.text.control import escape
 
 ROUTE: Final = "/v1/messages/batches"
 CONNECT_S: Final = 10.0

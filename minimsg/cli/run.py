@@ -16,11 +16,13 @@ import click
 
 from minimsg.cli.chat import Conversation, Quit, ReplySettings, read_question
 from minimsg.cli.data_dir import data_dir_option
-from minimsg.cli.logs import configure, escape
+from minimsg.cli.logs import configure
 from minimsg.cli.options import options_from
-from minimsg.cli.startup import DEFAULT_MODEL, require_engine, served_name
+from minimsg.cli.startup import DEFAULT_MODEL, require_engine
 from minimsg.config import EngineConfig
 from minimsg.errors import GenerationFailed, RequestError
+from minimsg.server.loading import served_name
+from minimsg.text.control import escape
 
 if TYPE_CHECKING:
     from minimsg.bench.sample import Sample

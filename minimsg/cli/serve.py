@@ -1,7 +1,7 @@
 """`minimsg serve`: fetch, load, listen, and say how to talk to what listens.
 
-Only the terminal's side: the model is loaded in `startup.py`, the server is
-`server/app.py`.
+Only the terminal's side: the model is fetched in `startup.py` and loaded in
+`server/loading.py`, the server is `server/app.py`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def serve(
     _check_port(server_config)
     _check_store(server_config)
     _check_misbehaviour(server_config)
-    from minimsg.cli.startup import check_settings, fetch, load_model
+    from minimsg.cli.startup import check_settings, fetch
+    from minimsg.server.loading import load_model
 
     check_settings(engine_config)
     folder = fetch(model, server_config.data_dir)

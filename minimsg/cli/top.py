@@ -108,7 +108,7 @@ def table(url: str, figures: Figures, lately: Rates | None) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from minimsg.cli.logs import escape as printable
+    from minimsg.text.control import escape as printable
 
     drawn = Table("", "", title=escape(printable(url)), title_justify="left", show_header=False)
     share = lately.hit_share if lately else hit_share(figures)

@@ -21,11 +21,11 @@ from typing import Final
 import click
 
 from minimsg.cli.batch_words import Json, one_line
-from minimsg.cli.logs import escape
 from minimsg.cli.remote import Remote, Unreachable
 from minimsg.errors import ConfigError, DiskFailed
 from minimsg.limits import LIMITS
 from minimsg.offline.requests import RequestsFile
+from minimsg.text.control import escape
 
 START: Final = b'{"requests":['
 END: Final = b"]}"

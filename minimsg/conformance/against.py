@@ -39,7 +39,7 @@ async def differences(
     """Ask both servers, case by case. Raises what `Session.open` raises."""
     left = await Session.open(settings, ())
     right = await Session.open(replace(settings, url=other_url, model=None), ())
-    is_one_model = left.model == right.model
+    is_one_model = left.player.model == right.player.model
     for case in cases:
         one, other = await asyncio.gather(left.player.first(case), right.player.first(case))
         is_greedy = is_one_model and case.steps[0].send.get("temperature") == 0

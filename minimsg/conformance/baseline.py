@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from minimsg.conformance.case import Table, Text
+from minimsg.conformance.case import Table, Text, complaint
 from minimsg.conformance.verdict import Result, Verdict
 from minimsg.errors import ConfigError
 
@@ -41,8 +41,7 @@ def read_baseline(path: Path) -> dict[str, str]:
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ConfigError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise ConfigError(f"{path}: {complaint(error)}") from error
     return {each.case: each.reason for each in baseline.known}
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from minimsg.conformance.settings import PROFILES, Profile, Version
 
@@ -36,6 +36,12 @@ class Table(BaseModel):
     """A TOML table whose keys are all known."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def complaint(error: ValidationError, whole: str = "") -> str:
+    """The first thing that is wrong, after its path; `whole` stands for the path of everything."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or whole}: {first['msg']}"
 
 
 class Expect(Table):
@@ -75,6 +81,11 @@ class Step(Table):
     until: Expression | None = None  # ask again, for some seconds, until this holds
     provided: dict[Expression, Text] = {}  # else inconclusive, for this reason
     expect: Expect = Expect()
+
+    @property
+    def variants(self) -> list[Json]:
+        """What is laid over `send`: one request for each."""
+        return self.together or [{}]
 
 
 class Case(Table):

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from minimsg.conformance.case import Case, Step
+from minimsg.conformance.case import Case, Step, complaint
 from minimsg.conformance.feature import Feature
 from minimsg.errors import ConfigError
 
@@ -34,14 +34,15 @@ T = TypeVar("T", Case, Feature)
 @cache
 def load_cases() -> tuple[Case, ...]:
     """Every case of the suite, in the order of the files. Raises ConfigError."""
-    return tuple(read_cases({f.name: f.read_text("utf-8") for f in _files("") if _is_theme(f)}))
+    found = [each for each in _folder().iterdir() if each.name.endswith(".toml")]
+    texts = {each.name: each.read_text("utf-8") for each in found if each.name != FEATURES_FILE}
+    return tuple(read_cases(dict(sorted(texts.items()))))
 
 
 @cache
 def load_features() -> tuple[Feature, ...]:
     """Every feature that cases may need, in the order in which they are looked for."""
-    (source,) = (file for file in _files(FEATURES_FILE))
-    raw = tomllib.loads(source.read_text("utf-8"))
+    raw = tomllib.loads((_folder() / FEATURES_FILE).read_text("utf-8"))
     return tuple(_checked(Feature, each, FEATURES_FILE) for each in raw["feature"])
 
 
@@ -109,10 +110,8 @@ def _checked(kind: type[T], raw: Raw, source: str) -> T:
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = ".".join(map(str, first["loc"]))
         name = raw.get("id") or raw.get("name")
-        raise ConfigError(f"{source}: {name}: {path}: {first['msg']}") from error
+        raise ConfigError(f"{source}: {name}: {complaint(error)}") from error
 
 
 def _refuse_doubles(cases: Sequence[Case]) -> None:
@@ -123,12 +122,5 @@ def _refuse_doubles(cases: Sequence[Case]) -> None:
         seen.add(case.id)
 
 
-def _files(name: str) -> list[Traversable]:
-    """The data files whose name ends in `name`, sorted."""
-    folder = files("minimsg.conformance") / "cases"
-    found = [file for file in folder.iterdir() if file.name.endswith(name or ".toml")]
-    return sorted(found, key=lambda file: file.name)
-
-
-def _is_theme(file: Traversable) -> bool:
-    return file.name != FEATURES_FILE
+def _folder() -> Traversable:
+    return files("minimsg.conformance") / "cases"

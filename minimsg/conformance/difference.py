@@ -23,7 +23,7 @@ def difference(left: object, right: object, path: str = "") -> str | None:
 
 
 def _in_objects(left: Mapping[str, object], right: Mapping[str, object], path: str) -> str | None:
-    for key in left.keys() | right.keys():
+    for key in {**left, **right}:
         if (key in left) != (key in right):
             side = "right" if key in left else "left"
             return f"{_join(path, key)} is missing on the {side}"
@@ -50,6 +50,12 @@ def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def _short(value: object) -> str:
+def as_json(value: object) -> str:
+    """A value for people to read; half a character, which no file can hold, is an escape."""
     text = json.dumps(value, ensure_ascii=False, default=str)
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _short(value: object) -> str:
+    text = as_json(value)
     return text if len(text) <= 80 else text[:77] + "..."

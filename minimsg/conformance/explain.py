@@ -1,4 +1,4 @@
-"""What a failure is explained with: expected, seen, the command that repeats it, the bytes.
+"""What a failure is explained with, beside expected and seen: the bytes, the command to repeat.
 
 Bytes become text line by line, as they went by; what cannot be read stays visible as an
 escape, and a key is never shown. Knows the parts of an explanation, not how they are laid
@@ -7,20 +7,8 @@ out: that is each report's.
 
 from __future__ import annotations
 
-from minimsg.conformance.asserts import Fault
-from minimsg.conformance.verdict import SHOWN_BYTES, Failure, Line
+from minimsg.conformance.verdict import SHOWN_BYTES, Line, Result, Run
 from minimsg.conformance.wire import Exchange
-
-
-def explain(step: str, fault: Fault, curl: str, exchange: Exchange, key: str | None) -> Failure:
-    """The failure of one step."""
-    return Failure(
-        step=step,
-        expected=fault.expected,
-        seen=fault.seen,
-        curl=curl,
-        wire=wire(exchange, key),
-    )
 
 
 def wire(exchange: Exchange, key: str | None) -> list[Line]:
@@ -39,9 +27,9 @@ def wire(exchange: Exchange, key: str | None) -> list[Line]:
     return lines
 
 
-def repeat_command(url: str, case_id: str, profile: str, version: str, seed: int) -> str:
+def repeat_command(run: Run, result: Result) -> str:
     """The command that runs one case again as it was run."""
     return (
-        f"minimsg conform {url} --case {case_id} --profile {profile} "
-        f"--api-version {version} --seed {seed}"
+        f"minimsg conform {run.url} --case {result.id} --profile {run.profile} "
+        f"--api-version {run.version} --seed {run.seed}"
     )

@@ -13,13 +13,12 @@ no case has to ask first. Knows no case; raises ConfigError for what is no expre
 from __future__ import annotations
 
 import ast
-import json
 import operator
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final
 
-from minimsg.conformance.difference import difference
+from minimsg.conformance.difference import as_json, difference
 from minimsg.conformance.functions import FUNCTIONS, MISSING
 from minimsg.conformance.reply import Reply
 from minimsg.errors import ConfigError
@@ -73,7 +72,7 @@ def why_not(text: str, names: Names) -> str:
 
 def show(value: object) -> str:
     """A value as JSON, cut where it is long."""
-    text = "missing" if value is MISSING else json.dumps(value, ensure_ascii=False, default=str)
+    text = "missing" if value is MISSING else as_json(value)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}... ({len(text)} characters)"
 
 

@@ -2,7 +2,7 @@
 
 A feature is one request of `cases/features.toml`. Cases that need a feature which is refused
 cleanly are skipped; where it is wrong they run, and say so. Knows what the words mean;
-`detect.py` asks.
+`player.py` asks.
 """
 
 from __future__ import annotations

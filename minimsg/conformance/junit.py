@@ -19,7 +19,7 @@ NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def junit(run: Run) -> str:
     """The report as XML."""
     root = ElementTree.Element("testsuites", name="minimsg conform", time=f"{run.seconds:g}")
-    for theme, results in groupby(run.results, key=lambda result: result.id.partition(".")[0]):
+    for theme, results in groupby(run.results, key=lambda result: result.theme):
         _add_suite(root, run, theme, list(results))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
@@ -53,7 +53,7 @@ def _words(run: Run, result: Result) -> Iterable[str]:
         yield f"expected: {result.failure.expected}"
         yield f"seen: {result.failure.seen}"
         yield result.failure.curl
-    yield repeat_command(run.url, result.id, run.profile, run.version, run.seed)
+    yield repeat_command(run, result)
 
 
 def _clean(text: str) -> str:

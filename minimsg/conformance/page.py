@@ -12,15 +12,12 @@ from itertools import groupby
 from typing import Final
 
 from minimsg.conformance.explain import repeat_command
-from minimsg.conformance.report import ARROWS, ORDER, summary
+from minimsg.conformance.feature import State
+from minimsg.conformance.report import ORDER, summary, wire_lines
 from minimsg.conformance.verdict import Failure, Result, Run
+from minimsg.document import document, table
 
 STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 62em; padding: 0 1em;
-  color: #222; background: #fff }
-table { border-collapse: collapse; margin: 1em 0 }
-th, td { padding: .15em .8em; text-align: right; border-bottom: 1px solid #ddd }
-th:first-child, td:first-child, td.text { text-align: left }
 details { border-left: 4px solid #ddd; margin: .3em 0; padding-left: .8em }
 details.fail, details.stale { border-color: #cf222e }
 details.inconclusive { border-color: #c69026 }
@@ -28,25 +25,20 @@ details.pass { border-color: #2ea44f }
 summary { cursor: pointer }
 code, pre { font: 13px/1.4 ui-monospace, monospace }
 pre { background: #f4f4f4; padding: .6em; overflow-x: auto; white-space: pre-wrap }
-.fail { color: #cf222e } .pass { color: #1a7f37 } .quiet { color: #666 }
-summary.fail, summary.pass { color: inherit }
+.quiet { color: #666 }
 """
+# Of the states of features.
+COLOURS: Final[dict[str, str]] = {
+    State.OK: "#1a7f37",
+    State.IGNORED: "#9a6700",
+    State.WRONG: "#cf222e",
+}
 
 
 def page(run: Run) -> str:
     """The whole page."""
-    title = escape(f"Conformance of {run.url}")
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width">',
-            f"<title>{title}</title>\n<style>{STYLE}</style>\n<h1>{title}</h1>",
-            *_head(run),
-            *_themes(run),
-            *_cases(run),
-            "</html>\n",
-        ]
-    )
+    body = (*_head(run), *_themes(run), *_cases(run))
+    return document(f"Conformance of {run.url}", STYLE, body)
 
 
 def _head(run: Run) -> Iterator[str]:
@@ -54,18 +46,18 @@ def _head(run: Run) -> Iterator[str]:
     facts = f"{server}model {run.model}, profile {run.profile}, version {run.version}"
     yield f"<p>{escape(facts)}</p>\n<p><b>{escape(summary(run))}</b></p>"
     yield "<h2>What the server can do</h2>"
-    yield _table(["feature", "state"], [[name, state] for name, state in run.features.items()])
+    yield table(["feature", "state"], run.features.items(), COLOURS)
 
 
 def _themes(run: Run) -> Iterator[str]:
     """A row for each theme: how many cases ended how."""
     shown = [verdict for verdict in ORDER if run.counts()[verdict]]
     rows = []
-    for theme, results in groupby(run.results, key=_theme):
+    for theme, results in groupby(run.results, key=lambda result: result.theme):
         counts = Counter(result.verdict for result in results)
         rows.append([theme, *(str(counts[verdict] or "") for verdict in shown)])
     yield "<h2>Themes</h2>"
-    yield _table(["theme", *shown], rows)
+    yield table(["theme", *shown], rows)
 
 
 def _cases(run: Run) -> Iterator[str]:
@@ -85,8 +77,7 @@ def _case(run: Run, result: Result) -> str:
         parts.append(f"<p>{escape(result.reason)}</p>")
     if result.failure:
         parts.append(_failure(result.failure))
-        command = repeat_command(run.url, result.id, run.profile, run.version, run.seed)
-        parts.append(f"<pre>{escape(command)}</pre>")
+        parts.append(f"<pre>{escape(repeat_command(run, result))}</pre>")
     level = f"<span class=quiet>{result.level}</span>"
     return (
         f'<details class="{result.verdict}"{is_open}><summary>{head} {level}</summary>'
@@ -96,30 +87,7 @@ def _case(run: Run, result: Result) -> str:
 
 
 def _failure(failure: Failure) -> str:
-    rows = [["expected", failure.expected], ["seen", failure.seen]]
-    wire = "\n".join(
-        f"{line.at_s:8.3f} {ARROWS[line.is_sent]} {line.text}" for line in failure.wire
-    )
-    return (
-        _table(["", ""], rows, css="text")
-        + f"<pre>{escape(failure.curl)}</pre><pre>{escape(wire)}</pre>"
-    )
-
-
-def _theme(result: Result) -> str:
-    return result.id.partition(".")[0]
-
-
-def _table(headings: list[str], rows: list[list[str]], css: str = "") -> str:
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    body = (
-        "".join(f'<td class="{_css(cell) or css}">{escape(cell)}</td>' for cell in row)
-        for row in rows
-    )
-    lines = "\n".join(f"<tr>{row}</tr>" for row in body)
-    return f"<table>\n<tr>{head}</tr>\n{lines}\n</table>"
-
-
-def _css(cell: str) -> str:
-    """The colour of a feature's state."""
-    return {"ok": "pass", "wrong": "fail", "silently ignored": "fail"}.get(cell, "")
+    said = {"expected": failure.expected, "seen": failure.seen}
+    words = [f"<span class=quiet>{name}</span> {escape(text)}" for name, text in said.items()]
+    wire = "\n".join(text for line in failure.wire for text in wire_lines(line))
+    return f"<p>{'<br>'.join(words)}</p><pre>{escape(failure.curl)}</pre><pre>{escape(wire)}</pre>"

@@ -1,8 +1,8 @@
 """One case against a server: send a step, hold what came back against it, go on.
 
 What comes of the model's words, or of a server that is busy, makes a case inconclusive;
-everything else that is not as expected breaks the rule. Knows one case; `runner.py` has
-them all, `detect.py` finds what the server can do.
+everything else that is not as expected breaks the rule. Knows one case, or one feature;
+`runner.py` has them all.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from secrets import token_hex
 from time import perf_counter
 from typing import Final
 
 from minimsg.conformance.asserts import Fault, answered, first_fault, status, statuses
-from minimsg.conformance.case import Case, Json, Step
-from minimsg.conformance.explain import explain
+from minimsg.conformance.case import Case, Step
+from minimsg.conformance.explain import wire
 from minimsg.conformance.expression import holds
 from minimsg.conformance.feature import REFUSALS, Feature, State
 from minimsg.conformance.reply import Reply
 from minimsg.conformance.request import PLAIN, Asking, NothingToSend, Request, build, fill
-from minimsg.conformance.settings import Version
 from minimsg.conformance.verdict import Failure, Result, Verdict
 from minimsg.conformance.wire import exchange
+from minimsg.errors import ConfigError
 
 BUSY: Final = (429, 529)
 TRIES: Final = 3
@@ -32,8 +33,6 @@ WAIT_S: Final = 1.0  # before a busy server is asked again, unless it says how l
 MOST_WAIT_S: Final = 10.0
 POLL_S: Final = 0.1
 POLLING_S: Final = 30.0  # `until` is given up after that
-
-
 TOO_LONG: Final = re.compile(r"too long|context (size|length|window)", re.I)
 
 
@@ -58,16 +57,15 @@ class Broken(Exception):
 
 
 class Player:
-    """Plays cases against one server. `features` may be filled in once they are found."""
+    """Plays cases against one server."""
 
     def __init__(self, asking: Asking, model: str, *, timeout_s: float) -> None:
         self.asking = asking
-        self.features: dict[str, State] = {}
-        self._model = model
+        self.model = model
         self._timeout_s = timeout_s
 
     async def play(self, case: Case) -> Result:
-        """Run `case`; never raises for what a server does."""
+        """Run `case`. Raises ConfigError for what it says, nothing for what a server does."""
         started = perf_counter()
         verdict, reason, failure = Verdict.PASS, "", None
         try:
@@ -76,51 +74,48 @@ class Player:
             verdict, reason = Verdict.INCONCLUSIVE, str(why)
         except Broken as broken:
             verdict, failure = Verdict.FAIL, self._explain(broken)
+        except ConfigError as error:
+            raise ConfigError(f"{case.id}: {error}") from error
         return result(case, verdict, reason, failure, perf_counter() - started)
 
     async def probe(self, feature: Feature) -> State:
         """How the server takes the request of `feature`."""
-        names = self._names(feature.name)
-        (sent,) = await self._send(feature.step, names, self._asking(feature.version))
-        return state_of(feature, sent.reply, names)
+        return state_of(feature, await self.ask(feature))
 
     async def first(self, case: Case) -> Reply:
         """The answer to the first request of `case`, whatever it is worth."""
-        step = case.steps[0]
-        over = step.together[0] if step.together else {}
-        return (await self._ask(step, over, self._names(case.id), self._asking(case.version))).reply
+        request = first_request(case, self.asking, self.model)
+        return (await self._ask(case.steps[0], request)).reply
 
     async def ask(self, feature: Feature) -> Reply:
         """The answer to the request of `feature`."""
         names = self._names(feature.name)
-        (sent,) = await self._send(feature.step, names, self._asking(feature.version))
+        (sent,) = await self._send(feature.step, names, self.asking.at(feature.version))
         return sent.reply
 
     async def _play(self, case: Case) -> None:
         names = self._names(case.id)
         for step in case.steps:
-            all_sent = await self._send(step, names, self._asking(case.version))
-            for sent in all_sent:
+            for sent in await self._send(step, names, self.asking.at(case.version)):
                 self._hold(step, sent, names)
 
-    async def _send(self, step: Step, names: dict[str, object], asking: Asking) -> list[Sent]:
+    async def _send(self, step: Step, names: dict[str, object], asking: Asking) -> Sequence[Sent]:
         """Send a step, again while its `until` does not hold; its replies get its name."""
         deadline = perf_counter() + POLLING_S
         while True:
-            each = [self._ask(step, over, names, asking) for over in step.together or [{}]]
-            all_sent = list(await asyncio.gather(*each))
+            requests = [build(step, over, names, asking) for over in step.variants]
+            all_sent = await asyncio.gather(*(self._ask(step, request) for request in requests))
             replies = [sent.reply for sent in all_sent]
             names[step.name] = replies if step.together else replies[0]
             if step.until is None or holds(step.until, names) or perf_counter() > deadline:
                 return all_sent
             await asyncio.sleep(POLL_S)
 
-    async def _ask(self, step: Step, over: Json, names: dict[str, object], asking: Asking) -> Sent:
+    async def _ask(self, step: Step, request: Request) -> Sent:
         """One request; a server that is busy is asked again."""
-        request = build(step, over, names, asking)
         for attempt in range(1, TRIES + 1):
             done = await exchange(
-                asking.address,
+                self.asking.address,
                 request.pieces,
                 is_head=step.method == "HEAD",
                 leave_after_bytes=step.leave_after_bytes,
@@ -156,16 +151,17 @@ class Player:
             raise Broken(step, fault, sent)
 
     def _explain(self, broken: Broken) -> Failure:
-        sent = broken.sent
-        curl = sent.request.curl(self.asking.address)
-        return explain(broken.step.name, broken.fault, curl, sent.reply.exchange, self.asking.key)
+        sent, fault = broken.sent, broken.fault
+        return Failure(
+            step=broken.step.name,
+            expected=fault.expected,
+            seen=fault.seen,
+            curl=sent.request.curl(self.asking.address),
+            wire=wire(sent.reply.exchange, self.asking.key),
+        )
 
     def _names(self, salt: str) -> dict[str, object]:
-        return first_names(salt, self._model, self.asking)
-
-    def _asking(self, version: Version | None) -> Asking:
-        asking = self.asking
-        return replace(asking, version=version or asking.version)
+        return first_names(salt, self.model, self.asking)
 
 
 CONSTANT_NAMES: Final[dict[str, object]] = {
@@ -190,10 +186,8 @@ def first_names(salt: str, model: str, asking: Asking) -> dict[str, object]:
 
 def first_request(case: Case, asking: Asking, model: str) -> Request:
     """The request that `case` begins with."""
-    step = case.steps[0]
-    over = step.together[0] if step.together else {}
-    asking = replace(asking, version=case.version or asking.version)
-    return build(step, over, first_names(case.id, model, asking), asking)
+    step, names = case.steps[0], first_names(case.id, model, asking)
+    return build(step, step.variants[0], names, asking.at(case.version))
 
 
 def result(
@@ -217,12 +211,12 @@ def result(
     )
 
 
-def state_of(feature: Feature, reply: Reply, names: dict[str, object]) -> State:
+def state_of(feature: Feature, reply: Reply) -> State:
     """How a server has the feature, by its answer to the feature's request."""
     if reply.exchange.fault or (reply.status >= 500 and reply.status != 501):
         return State.WRONG
     if reply.status in statuses(feature.step.expect):
-        if all(holds(expression, names) for expression in feature.works):
+        if all(holds(expression, {feature.step.name: reply}) for expression in feature.works):
             return State.OK
         return State.IGNORED if isinstance(reply.body, dict) else State.WRONG
     return State.REFUSED if reply.status in REFUSALS else State.IGNORED

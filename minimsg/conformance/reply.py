@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from minimsg.conformance.case import Json
 from minimsg.conformance.wire import Exchange
 from minimsg.protocol.sse import Decoder, Frame
-
-Json = dict[str, object]
 
 GROWING: Final = {
     "text_delta": "text",

@@ -1,6 +1,7 @@
 """A run for the terminal: features, failures with all that explains them, the counts.
 
 Lines of text without colour or width, so that they can be piped; the command adds colour.
+Whatever a server sent may stand in them: it is escaped.
 Knows verdicts only.
 """
 
@@ -12,6 +13,7 @@ from typing import Final
 from minimsg.conformance.case import Case
 from minimsg.conformance.explain import repeat_command
 from minimsg.conformance.verdict import Failure, Line, Result, Run, Verdict
+from minimsg.text.control import escape
 
 ARROWS: Final = {True: ">", False: "<"}
 SHOWN_LINES: Final = 60  # of the bytes of one failure; the JSON report has more
@@ -27,6 +29,10 @@ ORDER: Final = (
 
 def report(run: Run, *, verbose: bool = False) -> Iterator[str]:
     """Everything worth reading, the gravest last. `verbose`: what was not looked at, too."""
+    return map(escape, _report(run, verbose))
+
+
+def _report(run: Run, verbose: bool) -> Iterator[str]:
     yield from features(run)
     if verbose:
         for result in run.results:
@@ -49,11 +55,16 @@ def features(run: Run) -> Iterator[str]:
     width = max(map(len, run.features), default=0)
     for name, state in run.features.items():
         yield f"  {name:<{width}}  {state}"
-    yield ""
+    if run.features:
+        yield ""
 
 
 def explanation(run: Run, result: Result) -> Iterator[str]:
     """One failure, so that nobody has to ask: rule, expected, seen, command, bytes."""
+    return map(escape, _explanation(run, result))
+
+
+def _explanation(run: Run, result: Result) -> Iterator[str]:
     yield f"{result.verdict.upper()} {result.id}  {result.level}  {result.title}"
     yield f"  rule      {result.rule}"
     yield f"  stands in {result.where}"
@@ -61,8 +72,7 @@ def explanation(run: Run, result: Result) -> Iterator[str]:
         yield f"  reason    {result.reason}"
     if result.failure:
         yield from _told(result.failure)
-    command = repeat_command(run.url, result.id, run.profile, run.version, run.seed)
-    yield f"  repeat    {command}"
+    yield f"  repeat    {repeat_command(run, result)}"
     yield ""
 
 
@@ -89,14 +99,14 @@ def _told(failure: Failure) -> Iterator[str]:
     yield f"  expected  {failure.expected}"
     yield f"  seen      {failure.seen}"
     yield f"  curl      {failure.curl}"
-    shown = [text for line in failure.wire for text in _lines(line)]
-    yield from shown[:SHOWN_LINES]
+    shown = [text for line in failure.wire for text in wire_lines(line)]
+    yield from (f"  {text}" for text in shown[:SHOWN_LINES])
     if len(shown) > SHOWN_LINES:
         yield f"    ... {len(shown) - SHOWN_LINES} more lines (--json, --html)"
 
 
-def _lines(line: Line) -> Iterator[str]:
+def wire_lines(line: Line) -> Iterator[str]:
     """The lines of one piece; the first has its time, escapes show what is no text."""
     for number, text in enumerate(line.text.split("\n")):
         time = f"{line.at_s:8.3f}" if number == 0 else " " * 8
-        yield f"  {time} {ARROWS[line.is_sent]} {text.encode('unicode_escape').decode()}"
+        yield f"{time} {ARROWS[line.is_sent]} {escape(text)}"

@@ -12,7 +12,7 @@ import re
 import shlex
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from minimsg.conformance.case import Json, Step
@@ -48,6 +48,10 @@ class Asking:
     address: Address
     version: Version
     key: str | None = None
+
+    def at(self, version: Version | None) -> Asking:
+        """The same in another version, if there is one to be asked in."""
+        return replace(self, version=version or self.version)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ import random
 from collections.abc import Callable, Sequence
 from time import perf_counter
 
-from minimsg.conformance.case import Case
+from minimsg.conformance.case import Case, Step
 from minimsg.conformance.catalog import load_features
+from minimsg.conformance.feature import State
 from minimsg.conformance.player import Player, missing, result
 from minimsg.conformance.reply import Reply
-from minimsg.conformance.request import Asking
+from minimsg.conformance.request import Asking, build
 from minimsg.conformance.settings import Profile, Settings
 from minimsg.conformance.verdict import Result, Run, Verdict
 from minimsg.conformance.wire import Address, exchange
@@ -32,11 +33,13 @@ class Unreachable(ConfigError):
 class Session:
     """A server that was reached, and what it can do."""
 
-    def __init__(self, settings: Settings, player: Player, model: str, server: str) -> None:
+    def __init__(
+        self, settings: Settings, player: Player, server: str, states: dict[str, State]
+    ) -> None:
         self.settings = settings
-        self.model = model
-        self.server = server  # what it calls itself
         self.player = player
+        self._server = server  # what it calls itself
+        self._states = states  # by name of the feature
         self._features = {feature.name: feature for feature in load_features()}
 
     @classmethod
@@ -46,17 +49,17 @@ class Session:
         Raises Unreachable, and ConfigError for a URL that is none.
         """
         asking = Asking(Address.of(settings.url), settings.version, settings.key)
-        model, server = await _reach(asking, settings)
+        model = settings.model or await _first_model(asking, settings.timeout_s)
         player = Player(asking, model, timeout_s=settings.timeout_s)
+        server = await _reach(player, settings.url)
         needed = {name for case in cases for name in case.needs}
-        for feature in load_features():
-            if feature.name in needed:
-                player.features[feature.name] = await player.probe(feature)
-        return cls(settings, player, model, server)
+        asked = [feature for feature in load_features() if feature.name in needed]
+        states = {feature.name: await player.probe(feature) for feature in asked}
+        return cls(settings, player, server, states)
 
     async def play(self, case: Case) -> Result:
         """The verdict on one case."""
-        reason = missing(case, self._features, self.player.features)
+        reason = missing(case, self._features, self._states)
         return result(case, Verdict.SKIP, reason) if reason else await self.player.play(case)
 
     def report(self, results: list[Result], seconds: float = 0.0) -> Run:
@@ -64,14 +67,14 @@ class Session:
         settings = self.settings
         return Run(
             url=settings.url,
-            model=self.model,
-            server=self.server,
+            model=self.player.model,
+            server=self._server,
             profile=settings.profile,
             version=settings.version,
             seed=settings.seed,
             seconds=round(seconds, 1),
             suite=settings.suite,
-            features={name: str(state) for name, state in self.player.features.items()},
+            features={name: str(state) for name, state in self._states.items()},
             results=results,
         )
 
@@ -89,25 +92,19 @@ def applicable(cases: Sequence[Case], profile: Profile) -> list[Case]:
     return [case for case in cases if profile in case.profiles]
 
 
-async def _reach(asking: Asking, settings: Settings) -> tuple[str, str]:
-    """The model to ask for and the server's name for itself; the plainest request works."""
-    model = settings.model or await _first_model(asking, settings.timeout_s)
-    player = Player(asking, model, timeout_s=settings.timeout_s)
+async def _reach(player: Player, url: str) -> str:
+    """The server's name for itself, if the plainest request works. Raises Unreachable."""
     (plain,) = (feature for feature in load_features() if feature.name == "messages")
     reply = await player.ask(plain)
     if reply.exchange.fault or reply.status != 200:
         what = reply.exchange.fault or f"HTTP {reply.status}: {reply.source[:300]}"
-        raise Unreachable(f"{settings.url} does not answer the plainest request: {what}")
-    return model, reply.headers.get("server", "")
+        raise Unreachable(f"{url} does not answer the plainest request: {what}")
+    return reply.headers.get("server", "")
 
 
 async def _first_model(asking: Asking, timeout_s: float) -> str:
-    key = f"x-api-key: {asking.key}\r\n" if asking.key else ""
-    head = (
-        f"GET {asking.address.prefix}/v1/models HTTP/1.1\r\nhost: {asking.address.authority}\r\n"
-        f"connection: close\r\nanthropic-version: {asking.version}\r\n{key}\r\n"
-    )
-    reply = Reply(await exchange(asking.address, [head.encode()], timeout_s=timeout_s))
+    request = build(Step(method="GET", path="/v1/models"), {}, {}, asking)
+    reply = Reply(await exchange(asking.address, request.pieces, timeout_s=timeout_s))
     if reply.status == 0:
         raise Unreachable(f"nothing answers: {reply.exchange.fault}")
     body = reply.body if isinstance(reply.body, dict) else {}

@@ -8,16 +8,17 @@ is the caller's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Final
 
 from minimsg.conformance.case import Case
 from minimsg.conformance.runner import Unreachable, run
 from minimsg.conformance.settings import Settings
 from minimsg.conformance.verdict import Run, Verdict
 
-SHOWN: int = 3  # cases named for one mutant
+SHOWN: Final = 3  # cases named for one mutant
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,13 @@ async def score(
     cases: Sequence[Case],
     settings: Settings,
     topics: Mapping[str, str],
-    switch: Callable[[str | None], Awaitable[None]],
+    switch: Callable[[str | None], None],
 ) -> AsyncIterator[Catch]:
     """Try each mutant of `topics` (name -> pattern); `switch` turns one on, None all off."""
-    await switch(None)
+    switch(None)
     sound = _failing(await run(cases, settings))
     for name, topic in topics.items():
-        await switch(name)
+        switch(name)
         near = [case for case in cases if fnmatchcase(case.id, topic)]
         found = await _new(near, settings, sound) if near else ()
         yield Catch(name, topic, found or await _new(cases, settings, sound), bool(found))

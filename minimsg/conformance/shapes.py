@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final, Literal, NotRequired
 from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from minimsg.conformance.case import complaint
+
 Count = Annotated[int, Field(ge=0, strict=True)]
 Filled = Annotated[str, Field(min_length=1, strict=True)]
 Text = Annotated[str, Field(strict=True)]
@@ -106,7 +108,7 @@ class Error(TypedDict):
     request_id: NotRequired[Filled | None]
 
 
-class Count_(TypedDict):
+class TokenCount(TypedDict):
     input_tokens: Count
 
 
@@ -172,7 +174,7 @@ class FilePage(TypedDict):
 SHAPES: Final[dict[str, TypeAdapter[Any]]] = {
     "message": TypeAdapter(Message),
     "error": TypeAdapter(Error),
-    "count": TypeAdapter(Count_),
+    "count": TypeAdapter(TokenCount),
     "model": TypeAdapter(Model),
     "model_page": TypeAdapter(ModelPage),
     "batch": TypeAdapter(Batch),
@@ -187,6 +189,5 @@ def misfit(name: str, value: object) -> str | None:
     try:
         SHAPES[name].validate_python(value)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        return f"{'.'.join(map(str, first['loc'])) or name}: {first['msg']}"
+        return complaint(error, name)
     return None

@@ -11,7 +11,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from minimsg.conformance.reply import GROWING, Json, Reply, parse_object
+from minimsg.conformance.case import Json
+from minimsg.conformance.reply import GROWING, Reply, parse_object
 from minimsg.protocol import grammar
 
 EMPTY: Final[dict[str, Json]] = {

@@ -61,6 +61,11 @@ class Result:
     failure: Failure | None = None
 
     @property
+    def theme(self) -> str:
+        """The first part of the id."""
+        return self.id.partition(".")[0]
+
+    @property
     def breaks_the_run(self) -> bool:
         """Whether the run may not count as passed for this."""
         is_rule = self.level in (Level.MUST, Level.SHOULD)

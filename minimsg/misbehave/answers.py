@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from minimsg.misbehave.mutant import Answered, Asked, Mutant, Table
+from minimsg.misbehave.mutant import Answered, Asked, mutants
 
 
 def message(answered: Answered) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def not_json(asked: Asked, answered: Answered) -> None:
         answered.headers["content-type"] = "text/html"
 
 
-ANSWERS: Final = Table(
+MUTANTS: Final = mutants(
     "answer",
     {
         no_id: "message.*",
@@ -118,4 +118,3 @@ ANSWERS: Final = Table(
         not_json: "message.field*",
     },
 )
-MUTANTS: Final[list[Mutant]] = ANSWERS.mutants()

@@ -6,21 +6,24 @@ import json
 from typing import Any, Final
 
 from minimsg.misbehave.answers import message, set_field
-from minimsg.misbehave.mutant import Answered, Asked, Mutant, Table
+from minimsg.misbehave.mutant import Answered, Asked, mutants
+
+
+def blocks_of(answered: Answered) -> list[dict[str, Any]]:
+    """The blocks of a message; none for any other answer."""
+    blocks: list[dict[str, Any]] = message(answered).get("content", [])
+    return blocks
 
 
 def map_blocks(answered: Answered, kind: str, change: Any) -> None:
     """Change every block of one type; None drops it."""
-    found = message(answered)
-    blocks = [
-        change(block) if block["type"] == kind else block for block in found.get("content", [])
-    ]
+    blocks = [change(b) if b["type"] == kind else b for b in blocks_of(answered)]
     set_field(answered, "content", [block for block in blocks if block is not None])
 
 
 def empty_text_first(asked: Asked, answered: Answered) -> None:
     """An empty text block comes first."""
-    blocks = message(answered).get("content", [])
+    blocks = blocks_of(answered)
     set_field(answered, "content", [{"type": "text", "text": ""}, *blocks])
 
 
@@ -31,7 +34,7 @@ def markup_shown(asked: Asked, answered: Answered) -> None:
 
 def unasked_thinking(asked: Asked, answered: Answered) -> None:
     """Every reply thinks."""
-    blocks = message(answered).get("content", [])
+    blocks = blocks_of(answered)
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "x"}
     set_field(answered, "content", [thought, *blocks])
 
@@ -72,7 +75,7 @@ def call_as_text(asked: Asked, answered: Answered) -> None:
 
 def text_before_a_call(asked: Asked, answered: Answered) -> None:
     """A forced call has text before it."""
-    blocks = message(answered).get("content", [])
+    blocks = blocks_of(answered)
     if any(block["type"] == "tool_use" for block in blocks):
         set_field(answered, "content", [{"type": "text", "text": "Well."}, *blocks])
 
@@ -84,7 +87,7 @@ def other_tool(asked: Asked, answered: Answered) -> None:
 
 def two_calls(asked: Asked, answered: Answered) -> None:
     """Every call is made twice."""
-    blocks = message(answered).get("content", [])
+    blocks = blocks_of(answered)
     again = [b | {"id": b["id"] + "b"} for b in blocks if b["type"] == "tool_use"]
     set_field(answered, "content", blocks + again)
 
@@ -116,11 +119,11 @@ def unsigned_thinking(asked: Asked, answered: Answered) -> None:
 
 def thinking_last(asked: Asked, answered: Answered) -> None:
     """Thinking comes after the text."""
-    blocks = message(answered).get("content", [])
+    blocks = blocks_of(answered)
     set_field(answered, "content", sorted(blocks, key=lambda b: b["type"] == "thinking"))
 
 
-ANSWERS: Final = Table(
+MUTANTS: Final = mutants(
     "answer",
     {
         empty_text_first: "message.field*",
@@ -142,4 +145,3 @@ ANSWERS: Final = Table(
         thinking_last: "thinking.*",
     },
 )
-MUTANTS: Final[list[Mutant]] = ANSWERS.mutants()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from minimsg.misbehave.mutant import Asked, Mutant, Table
+from minimsg.misbehave.mutant import Asked, mutants
 from minimsg.misbehave.requests import MESSAGES, drop, path
 
 
@@ -95,7 +95,7 @@ def _is_format(value: Any) -> bool:
     return isinstance(schema, dict) and value.get("type") == "json_schema"
 
 
-REQUESTS: Final = Table(
+MUTANTS: Final = mutants(
     "request",
     {
         negative_taken: "request.bounds*",
@@ -111,4 +111,3 @@ REQUESTS: Final = Table(
         formats_unchecked: "structured.refused*",
     },
 )
-MUTANTS: Final[list[Mutant]] = REQUESTS.mutants()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from minimsg.misbehave.events import deltas, of, place
-from minimsg.misbehave.mutant import Asked, Events, Mutant, Table
+from minimsg.misbehave.events import deltas, of, place, without_deltas
+from minimsg.misbehave.mutant import Asked, Events, mutants
 
 
 def text_delta_in_a_call(asked: Asked, events: Events) -> Events:
@@ -51,12 +51,12 @@ def input_at_once(asked: Asked, events: Events) -> Events:
     for event in of(events, "content_block_start"):
         if event["content_block"]["type"] == "tool_use":
             event["content_block"]["input"] = json.loads(whole or "{}")
-    return [e for e in events if e.get("delta", {}).get("type") != "input_json_delta"]
+    return without_deltas(events, "input_json_delta")
 
 
 def input_lost(asked: Asked, events: Events) -> Events:
     """The input of a call does not come."""
-    return [e for e in events if e.get("delta", {}).get("type") != "input_json_delta"]
+    return without_deltas(events, "input_json_delta")
 
 
 def input_cut(asked: Asked, events: Events) -> Events:
@@ -109,7 +109,7 @@ def last_words_lost(asked: Asked, events: Events) -> Events:
 
 def signature_lost(asked: Asked, events: Events) -> Events:
     """A thinking block has no signature_delta."""
-    return [e for e in events if e.get("delta", {}).get("type") != "signature_delta"]
+    return without_deltas(events, "signature_delta")
 
 
 def signature_in_two(asked: Asked, events: Events) -> Events:
@@ -142,7 +142,7 @@ def stop_text_leaked(asked: Asked, events: Events) -> Events:
     return [*events[:at], event, *events[at:]]
 
 
-EVENTS: Final = Table(
+MUTANTS: Final = mutants(
     "events",
     {
         text_delta_in_a_call: "stream.order*",
@@ -164,4 +164,3 @@ EVENTS: Final = Table(
         stop_text_leaked: "stop.*",
     },
 )
-MUTANTS: Final[list[Mutant]] = EVENTS.mutants()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from minimsg.misbehave.events import of
-from minimsg.misbehave.mutant import Asked, Events, Mutant, Table
+from minimsg.misbehave.mutant import Asked, Events, mutants
 
 
 def start_without_usage(asked: Asked, events: Events) -> Events:
@@ -125,7 +125,7 @@ def one_id_for_all(asked: Asked, events: Events) -> Events:
     return events
 
 
-EVENTS: Final = Table(
+MUTANTS: Final = mutants(
     "events",
     {
         start_without_usage: "stream.usage*",
@@ -147,4 +147,3 @@ EVENTS: Final = Table(
         one_id_for_all: "message.id*",
     },
 )
-MUTANTS: Final[list[Mutant]] = EVENTS.mutants()

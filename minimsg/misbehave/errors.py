@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from minimsg.misbehave.mutant import Answered, Asked, Mutant, Table
+from minimsg.misbehave.mutant import Answered, Asked, mutants
 
 
 def error(answered: Answered) -> dict[str, Any]:
     """The error object of a failure; `{}` for any other answer."""
     found = answered.json.get("error") if answered.status >= 400 else None
     return found if isinstance(found, dict) else {}
+
+
+def change(answered: Answered, **fields: object) -> None:
+    """Change fields of the error of a failure."""
+    if found := error(answered):
+        answered.put(answered.json | {"error": found | fields})
 
 
 def other_envelope(asked: Asked, answered: Answered) -> None:
@@ -86,8 +92,7 @@ def not_found_is_400(asked: Asked, answered: Answered) -> None:
 
 def other_type(asked: Asked, answered: Answered) -> None:
     """Every failure is of type api_error."""
-    if found := error(answered):
-        answered.put(answered.json | {"error": found | {"type": "api_error"}})
+    change(answered, type="api_error")
 
 
 def no_error_type(asked: Asked, answered: Answered) -> None:
@@ -98,21 +103,18 @@ def no_error_type(asked: Asked, answered: Answered) -> None:
 
 def no_words(asked: Asked, answered: Answered) -> None:
     """An error has an empty message."""
-    if found := error(answered):
-        answered.put(answered.json | {"error": found | {"message": ""}})
+    change(answered, message="")
 
 
 def traceback(asked: Asked, answered: Answered) -> None:
     """An error shows the server's traceback."""
-    if found := error(answered):
-        words = 'Traceback (most recent call last):\n  File "server.py", line 1'
-        answered.put(answered.json | {"error": found | {"message": words}})
+    words = 'Traceback (most recent call last):\n  File "server.py", line 1'
+    change(answered, message=words)
 
 
 def no_path(asked: Asked, answered: Answered) -> None:
     """An error does not say where."""
-    if found := error(answered):
-        answered.put(answered.json | {"error": found | {"message": "Bad request."}})
+    change(answered, message="Bad request.")
 
 
 def retry_a_refusal(asked: Asked, answered: Answered) -> None:
@@ -139,7 +141,7 @@ def no_thread_code(asked: Asked, answered: Answered) -> None:
         answered.put(answered.json | {"error": {k: found[k] for k in ("type", "message")}})
 
 
-ERRORS: Final = Table(
+MUTANTS: Final = mutants(
     "answer",
     {
         other_envelope: "errors.envelope*",
@@ -165,4 +167,3 @@ ERRORS: Final = Table(
         no_thread_code: "profile.thread",
     },
 )
-MUTANTS: Final[list[Mutant]] = ERRORS.mutants()

@@ -25,3 +25,7 @@ def place(events: Events, kind: str) -> int:
 
 def deltas(events: Events, kind: str) -> list[Event]:
     return [e["delta"] for e in of(events, "content_block_delta") if e["delta"]["type"] == kind]
+
+
+def without_deltas(events: Events, kind: str) -> Events:
+    return [event for event in events if event.get("delta", {}).get("type") != kind]

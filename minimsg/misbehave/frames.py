@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from minimsg.misbehave.mutant import Mutant, Table
+from minimsg.misbehave.mutant import mutants
 
 
 def no_names(data: bytes) -> bytes:
@@ -53,7 +53,7 @@ def python_repr(data: bytes) -> bytes:
     return data.replace(b'{"type":"message_stop"}', b"{'type': 'message_stop'}")
 
 
-FRAMES: Final = Table(
+MUTANTS: Final = mutants(
     "frames",
     {
         no_names: "stream.names*",
@@ -67,4 +67,3 @@ FRAMES: Final = Table(
         python_repr: "stream.data*",
     },
 )
-MUTANTS: Final[list[Mutant]] = FRAMES.mutants()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 # Whatever JSON passes by; a mutant knows what it looks for.
@@ -28,11 +28,7 @@ class Asked:
     @property
     def json(self) -> Json:
         """The body as a JSON object; `{}` where it is none."""
-        try:
-            value = json.loads(self.body)
-        except (ValueError, RecursionError):
-            return {}
-        return value if isinstance(value, dict) else {}
+        return _object(self.body)
 
     def put(self, value: Json) -> None:
         """Replace the body."""
@@ -50,11 +46,7 @@ class Answered:
     @property
     def json(self) -> Json:
         """The body as a JSON object; `{}` where it is none."""
-        try:
-            value = json.loads(self.body)
-        except (ValueError, RecursionError):
-            return {}
-        return value if isinstance(value, dict) else {}
+        return _object(self.body)
 
     def put(self, value: Json) -> None:
         """Replace the body."""
@@ -74,20 +66,24 @@ class Mutant:
     frames: Callable[[bytes], bytes] | None = None
 
 
-@dataclass(frozen=True)
-class Table:
-    """Functions of one module as mutants: the name is the function's, the title its docstring."""
+def mutants(kind: str, topics: Mapping[Callable[..., Any], str]) -> list[Mutant]:
+    """Functions of one module as mutants: the name is the function's, the title its docstring.
 
-    kind: str  # a field of Mutant
-    topics: Mapping[Callable[..., Any], str] = field(default_factory=dict)
-
-    def mutants(self) -> list[Mutant]:
-        """One mutant for each function."""
-        return [
-            Mutant(_name(change), (change.__doc__ or "").rstrip("."), topic, **{self.kind: change})
-            for change, topic in self.topics.items()
-        ]
+    `kind` is the field of `Mutant` that they are.
+    """
+    return [
+        Mutant(_name(change), (change.__doc__ or "").rstrip("."), topic, **{kind: change})
+        for change, topic in topics.items()
+    ]
 
 
 def _name(change: Callable[..., Any]) -> str:
-    return change.__name__.strip("_").replace("_", "-")
+    return change.__name__.replace("_", "-")
+
+
+def _object(body: bytes) -> Json:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from minimsg.misbehave.mutant import Answered, Asked, Mutant, Table
+from minimsg.misbehave.mutant import Answered, Asked, mutants
 
 
 def change(answered: Answered, **fields: Any) -> None:
@@ -14,48 +14,52 @@ def change(answered: Answered, **fields: Any) -> None:
         answered.put(answered.json | fields)
 
 
-def counts(asked: Asked) -> bool:
-    return "/count_tokens" in asked.path
+def is_count(asked: Asked, answered: Answered) -> bool:
+    return "/count_tokens" in asked.path and answered.status == 200
 
 
-def lists(asked: Asked, answered: Answered) -> bool:
+def is_results(asked: Asked, answered: Answered) -> bool:
+    return asked.path.endswith("/results") and answered.status == 200
+
+
+def is_page(asked: Asked, answered: Answered) -> bool:
     return asked.method == "GET" and answered.status == 200 and "data" in answered.json
 
 
 def one_off(asked: Asked, answered: Answered) -> None:
     """A count is one too many."""
-    if counts(asked) and answered.status == 200:
+    if is_count(asked, answered):
         change(answered, input_tokens=answered.json["input_tokens"] + 1)
 
 
 def count_zero(asked: Asked, answered: Answered) -> None:
     """Every count is 0."""
-    if counts(asked):
+    if is_count(asked, answered):
         change(answered, input_tokens=0)
 
 
 def count_text(asked: Asked, answered: Answered) -> None:
     """A count is a text."""
-    if counts(asked) and answered.status == 200:
+    if is_count(asked, answered):
         change(answered, input_tokens=str(answered.json["input_tokens"]))
 
 
 def count_elsewhere(asked: Asked, answered: Answered) -> None:
     """A count has another name."""
-    if counts(asked) and answered.status == 200:
+    if is_count(asked, answered):
         answered.put({"total_tokens": answered.json["input_tokens"]})
 
 
 def other_models(asked: Asked, answered: Answered) -> None:
     """Models are listed as another API lists them."""
-    if asked.path.startswith("/v1/models") and lists(asked, answered):
+    if asked.path.startswith("/v1/models") and is_page(asked, answered):
         names = [{"id": m["id"], "object": "model"} for m in answered.json["data"]]
         answered.put({"object": "list", "data": names})
 
 
 def no_lifecycle(asked: Asked, answered: Answered) -> None:
     """A model does not say whether it is retired."""
-    if asked.path.startswith("/v1/models") and lists(asked, answered):
+    if asked.path.startswith("/v1/models") and is_page(asked, answered):
         models = [{k: v for k, v in m.items() if k != "lifecycle"} for m in answered.json["data"]]
         change(answered, data=models)
 
@@ -68,13 +72,13 @@ def created_as_number(asked: Asked, answered: Answered) -> None:
 
 def always_more(asked: Asked, answered: Answered) -> None:
     """Every page says that there is another."""
-    if lists(asked, answered):
+    if is_page(asked, answered):
         change(answered, has_more=True)
 
 
 def no_ids_of_pages(asked: Asked, answered: Answered) -> None:
     """A page does not say its first and last id."""
-    if lists(asked, answered):
+    if is_page(asked, answered):
         change(answered, first_id=None, last_id=None)
 
 
@@ -90,19 +94,19 @@ def after_id_ignored(asked: Asked) -> None:
 
 def blank_line(asked: Asked, answered: Answered) -> None:
     """Results of a batch have a blank line."""
-    if asked.path.endswith("/results") and answered.status == 200:
+    if is_results(asked, answered):
         answered.body = answered.body.replace(b"\n", b"\n\n")
 
 
 def result_lost(asked: Asked, answered: Answered) -> None:
     """A result of a batch is missing."""
-    if asked.path.endswith("/results") and answered.status == 200:
+    if is_results(asked, answered):
         answered.body = answered.body.partition(b"\n")[2]
 
 
 def bare_errors(asked: Asked, answered: Answered) -> None:
     """An errored result has no envelope."""
-    if asked.path.endswith("/results") and answered.status == 200:
+    if is_results(asked, answered):
         lines = [json.loads(line) for line in answered.body.split(b"\n") if line]
         for line in lines:
             if line["result"]["type"] == "errored":
@@ -153,7 +157,7 @@ def deleted_stays(asked: Asked) -> None:
         asked.method = "GET"
 
 
-OBJECTS: Final = Table(
+ANSWERS: Final = mutants(
     "answer",
     {
         one_off: "count.usage*",
@@ -176,7 +180,7 @@ OBJECTS: Final = Table(
         delete_unnamed: "[bf]*.delete*",
     },
 )
-ASKED: Final = Table(
+REQUESTS: Final = mutants(
     "request",
     {
         limit_ignored: "*s.paging*",
@@ -184,4 +188,4 @@ ASKED: Final = Table(
         deleted_stays: "[bf]*.delete*",
     },
 )
-MUTANTS: Final[list[Mutant]] = OBJECTS.mutants() + ASKED.mutants()
+MUTANTS: Final = ANSWERS + REQUESTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from minimsg.misbehave.events import of, place, without
-from minimsg.misbehave.mutant import Asked, Events, Mutant, Table
+from minimsg.misbehave.mutant import Asked, Events, mutants
 
 
 def two_message_starts(asked: Asked, events: Events) -> Events:
@@ -109,7 +109,7 @@ def stop_twice(asked: Asked, events: Events) -> Events:
     return [*events, events[-1]]
 
 
-EVENTS: Final = Table(
+MUTANTS: Final = mutants(
     "events",
     {
         two_message_starts: "stream.o*",
@@ -130,4 +130,3 @@ EVENTS: Final = Table(
         stop_twice: "stream.o*",
     },
 )
-MUTANTS: Final[list[Mutant]] = EVENTS.mutants()

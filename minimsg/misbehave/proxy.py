@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -19,7 +19,7 @@ from aiohttp import web
 from minimsg.misbehave.events import Event
 from minimsg.misbehave.faults import Faults
 from minimsg.misbehave.mutant import Answered, Asked, Mutant
-from minimsg.protocol.sse import Decoder
+from minimsg.protocol.sse import Decoder, to_json
 
 logger = logging.getLogger("minimsg.http")  # what is no request is no news
 
@@ -28,8 +28,6 @@ HOP_BY_HOP: Final = frozenset(
 )
 MAX_BODY: Final = 64 * 1024**2
 EVENT_END: Final = b"\n\n"
-
-
 PASSES_ON: Final = Mutant("none", "Nothing is wrong", "")  # but answers are read whole, as ever
 
 
@@ -71,14 +69,11 @@ class Proxy:
         ) as answer:
             if answer.content_type == "text/event-stream" and self.mutant is None:
                 return await self._flow(request, answer)
-            headers = {k.lower(): v for k, v in answer.headers.items()}
-            kept = {name: v for name, v in headers.items() if name not in HOP_BY_HOP}
+            kept = _kept(answer.headers)
             return self._changed(asked, Answered(answer.status, kept, await answer.read()))
 
     async def _asked(self, request: web.Request) -> Asked:
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        headers = {name: value for name, value in headers.items() if name not in HOP_BY_HOP}
-        headers["x-served-model"] = self._model
+        headers = _kept(request.headers) | {"x-served-model": self._model}
         headers.pop("expect", None)
         return Asked(request.method, request.raw_path, headers, await request.read())
 
@@ -100,8 +95,7 @@ class Proxy:
         self, request: web.Request, answer: aiohttp.ClientResponse
     ) -> web.StreamResponse:
         """A stream, event by event, until a fault ends it."""
-        headers = {k: v for k, v in answer.headers.items() if k.lower() not in HOP_BY_HOP}
-        response = web.StreamResponse(status=answer.status, headers=headers)
+        response = web.StreamResponse(status=answer.status, headers=_kept(answer.headers))
         await response.prepare(request)
         number = 0
         async for frame in _frames(answer):
@@ -123,6 +117,12 @@ class Proxy:
             yield
 
 
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    """What is passed on, by name in lower case: not what is of one connection only."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    return {name: value for name, value in lowered.items() if name not in HOP_BY_HOP}
+
+
 async def _frames(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     """The frames of a stream as they come, each with its blank line."""
     rest = b""
@@ -140,12 +140,8 @@ def _events(data: bytes) -> list[Event]:
 
 def _encode(events: list[Event]) -> bytes:
     """Frames; half a character stays one, as an escape."""
-    frames = []
-    for event in events:
-        text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-        frames.append(f"event: {event['type']}\ndata: {text}\n\n")
-    whole = "".join(frames)
-    return whole.encode("utf-8", "backslashreplace")
+    frames = [f"event: {event['type']}\ndata: {to_json(event)}\n\n" for event in events]
+    return "".join(frames).encode("utf-8", "backslashreplace")
 
 
 def _error(kind: str) -> Event:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from minimsg.misbehave.mutant import Asked, Mutant, Table
+from minimsg.misbehave.mutant import Asked, mutants
 
 MESSAGES: Final = "/v1/messages"
 COUNT: Final = "/v1/messages/count_tokens"
@@ -94,7 +94,7 @@ def thread_ignored(asked: Asked) -> None:
     drop(asked, "thread")
 
 
-REQUESTS: Final = Table(
+MUTANTS: Final = mutants(
     "request",
     {
         stream_ignored: "stream.type*",
@@ -112,4 +112,3 @@ REQUESTS: Final = Table(
         thread_ignored: "profile.thread",
     },
 )
-MUTANTS: Final[list[Mutant]] = REQUESTS.mutants()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from minimsg.misbehave.mutant import Asked, Mutant, Table
+from minimsg.misbehave.mutant import Asked, mutants
 from minimsg.misbehave.requests import COUNT, path
 
 
@@ -112,7 +112,7 @@ def empty_taken(asked: Asked) -> None:
     map_turns(asked, lambda turns: [turn(each) for each in turns])
 
 
-REQUESTS: Final = Table(
+MUTANTS: Final = mutants(
     "request",
     {
         count_of_the_last_turn: "count.usage*",
@@ -129,4 +129,3 @@ REQUESTS: Final = Table(
         empty_taken: "turns.refused*",
     },
 )
-MUTANTS: Final[list[Mutant]] = REQUESTS.mutants()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from minimsg.misbehave.answers import drop_field, message, set_field
-from minimsg.misbehave.mutant import Answered, Asked, Mutant, Table
+from minimsg.misbehave.mutant import Answered, Asked, mutants
+
+
+def usage_of(answered: Answered) -> dict[str, Any]:
+    """The counts of a message; `{}` for any other answer."""
+    usage: dict[str, Any] = message(answered).get("usage", {})
+    return usage
 
 
 def set_usage(answered: Answered, **counts: object) -> None:
@@ -36,20 +42,19 @@ def nothing_out(asked: Asked, answered: Answered) -> None:
 
 def too_much_out(asked: Asked, answered: Answered) -> None:
     """The reply counts more than max_tokens."""
-    found = message(answered).get("usage", {})
-    set_usage(answered, output_tokens=found.get("output_tokens", 0) + 50)
+    set_usage(answered, output_tokens=usage_of(answered).get("output_tokens", 0) + 50)
 
 
 def cached_twice(asked: Asked, answered: Answered) -> None:
     """input_tokens holds what was cached, too."""
-    usage = message(answered).get("usage", {})
+    usage = usage_of(answered)
     keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     set_usage(answered, input_tokens=sum(usage.get(key) or 0 for key in keys))
 
 
 def nothing_read(asked: Asked, answered: Answered) -> None:
     """What is read from the cache counts as input."""
-    usage = message(answered).get("usage", {})
+    usage = usage_of(answered)
     read = usage.get("cache_read_input_tokens") or 0
     whole = usage.get("input_tokens", 0) + read
     set_usage(answered, input_tokens=whole, cache_read_input_tokens=0)
@@ -57,7 +62,7 @@ def nothing_read(asked: Asked, answered: Answered) -> None:
 
 def always_written(asked: Asked, answered: Answered) -> None:
     """What is read from the cache counts as written again."""
-    usage = message(answered).get("usage", {})
+    usage = usage_of(answered)
     keys = ("cache_read_input_tokens", "cache_creation_input_tokens")
     whole = sum(usage.get(key) or 0 for key in keys)
     set_usage(answered, cache_creation_input_tokens=whole, cache_read_input_tokens=0)
@@ -65,7 +70,7 @@ def always_written(asked: Asked, answered: Answered) -> None:
 
 def ttl_ignored(asked: Asked, answered: Answered) -> None:
     """What is kept for an hour counts as kept for five minutes."""
-    usage = message(answered).get("usage", {})
+    usage = usage_of(answered)
     written = usage.get("cache_creation_input_tokens") or 0
     split = {"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0}
     set_usage(answered, cache_creation=split)
@@ -73,11 +78,11 @@ def ttl_ignored(asked: Asked, answered: Answered) -> None:
 
 def no_cache_counts(asked: Asked, answered: Answered) -> None:
     """usage has no counts of the cache."""
-    usage = message(answered).get("usage", {})
+    usage = usage_of(answered)
     set_field(answered, "usage", {k: v for k, v in usage.items() if "cache" not in k})
 
 
-ANSWERS: Final = Table(
+MUTANTS: Final = mutants(
     "answer",
     {
         no_usage: "message.*",
@@ -92,4 +97,3 @@ ANSWERS: Final = Table(
         no_cache_counts: "message.usage*",
     },
 )
-MUTANTS: Final[list[Mutant]] = ANSWERS.mutants()

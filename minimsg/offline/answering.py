@@ -14,7 +14,7 @@ from typing import Final
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from minimsg.cli.startup import fetch, load_model
+from minimsg import hub
 from minimsg.config import EngineConfig, ParserConfig, ServerConfig
 from minimsg.errors import GenerationFailed, RequestError
 from minimsg.offline.requests import Line
@@ -22,6 +22,7 @@ from minimsg.protocol.message import new_id
 from minimsg.server.auth import LOCAL
 from minimsg.server.batch_item import DIALECT, ItemRunner, failed
 from minimsg.server.dialect import from_headers
+from minimsg.server.loading import load_model
 from minimsg.server.state import Server
 from minimsg.store import Item, ResultKind
 
@@ -63,12 +64,12 @@ class Answerer:
     @classmethod
     @asynccontextmanager
     async def open(cls, asked: Asked) -> AsyncIterator[Answerer]:
-        """Fetch and load the model; it ends with the block.
+        """Load the model, pulled if it is not here; it ends with the block.
 
-        Raises what `fetch` and `load_model` raise, ConfigError, InvalidRequest.
+        Raises what `hub.ensure` and `load_model` raise, ConfigError, InvalidRequest.
         """
         config = replace(asked.server, no_store=True)
-        folder = fetch(asked.model, config.data_dir)
+        folder = hub.ensure(asked.model, config.data_dir)
         loaded = load_model(asked.model, folder, asked.engine, asked.num_at_once, asked.parsers)
         server = Server(loaded.chat, loaded.worker, config)
         server.check_can_count()

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from pydantic_core import from_json
 
@@ -29,7 +29,7 @@ from minimsg.store.records import ResultKind
 
 logger = logging.getLogger(__name__)
 
-KINDS: Final = ("succeeded", "errored", "canceled", "expired")
+KINDS: Final = get_args(ResultKind)
 START: Final = b'{"custom_id":"'  # of every line of ours
 READ_BYTES: Final = 1 << 20
 # Of file systems that have no locks, as some clusters' have.

@@ -11,7 +11,7 @@ from minimsg.conformance.asserts import STATUS_OF
 from minimsg.conformance.case import Case
 from minimsg.conformance.catalog import load_cases, load_features, read_cases, select
 from minimsg.conformance.expression import names_in
-from minimsg.conformance.player import first_names
+from minimsg.conformance.player import Player, first_names
 from minimsg.conformance.request import Asking
 from minimsg.conformance.shapes import SHAPES
 from minimsg.conformance.streams import CHECKS
@@ -70,6 +70,12 @@ def test_a_faulty_file_is_refused_by_name(text: str, words: str) -> None:
         read(text)
 
 
+async def test_a_case_that_names_what_is_not_there_is_told_by_its_id() -> None:
+    (case,) = read(PLAIN + 'path = "${nobody}"\n')
+    with pytest.raises(ConfigError, match=r"theme\.one: no step and no value is called 'nobody'"):
+        await Player(ASKING, "tiny", timeout_s=1).play(case)
+
+
 def test_a_pattern_that_fits_nothing_is_refused() -> None:
     with pytest.raises(ConfigError, match="no case fits"):
         select(load_cases(), ["no.such"])
@@ -77,7 +83,7 @@ def test_a_pattern_that_fits_nothing_is_refused() -> None:
 
 def test_every_theme_has_cases() -> None:
     themes = Counter(case.theme for case in load_cases())
-    assert len(load_cases()) >= 300
+    assert len(load_cases()) >= 780  # "some eight hundred", as the README says
     assert min(themes.values()) >= 5
 
 
@@ -85,8 +91,9 @@ def test_every_theme_has_cases() -> None:
 def test_a_case_names_only_what_there_is(case: Case) -> None:
     features = {feature.name for feature in load_features()}
     assert set(case.needs) <= features
-    known = {"reply", *first_names("", "", ASKING), *(step.name for step in case.steps)}
+    known = {*first_names("", "", ASKING)}
     for step in case.steps:
+        known |= {step.name}
         expect = step.expect
         assert expect.shape is None or expect.shape in SHAPES
         assert set(expect.stream) <= CHECKS.keys()

@@ -29,5 +29,5 @@ async def test_our_server_breaks_no_rule_of_its_profile(
     done = await run(applicable(load_cases(), profile), settings)
     failures = [(r.id, r.failure and (r.failure.expected, r.failure.seen)) for r in done.broken]
     assert failures == []
-    assert done.counts()[Verdict.PASS] > 300
+    assert done.counts()[Verdict.PASS] >= len(done.results) * 0.85  # the rest are skipped
     assert done.counts()[Verdict.INCONCLUSIVE] <= len(done.results) * 0.05

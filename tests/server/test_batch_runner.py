@@ -38,9 +38,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 async def run(running: Running, items: Any, **headers: str) -> dict[str, Json]:
     """The results of a batch of `items`, by custom_id, none of them twice."""
+    return await results(running, await create(running, items, **headers))
+
+
+async def create(running: Running, items: Any, **headers: str) -> str:
+    """The id of a new batch of `items`."""
     status, made = await take(running, json.dumps({"requests": items}).encode(), **headers)
     assert status == 200, made
-    return await results(running, made["id"])
+    return str(made["id"])
 
 
 async def results(running: Running, id: str) -> dict[str, Json]:
@@ -136,11 +141,11 @@ async def test_a_new_server_goes_on_where_the_last_one_stopped(
 ) -> None:
     running = await start(config=kept)
     items = requests(*(f"r{number}" for number in range(40)), max_tokens=5)
-    _, made = await take(running, json.dumps({"requests": items}).encode())
-    first = await done(running, made["id"], 5)
+    id = await create(running, items)
+    first = await done(running, id, 5)
     await stop(running)
     again = await start(config=kept)
-    found = await results(again, made["id"])
+    found = await results(again, id)
     assert set(found) == {each["custom_id"] for each in items}
     assert {result["type"] for result in found.values()} == {"succeeded"}
     for custom_id, body in first.items():
@@ -167,11 +172,11 @@ async def test_what_ran_when_the_server_stopped_in_a_canceled_batch_is_not_begun
 ) -> None:
     running = await start(config=kept)
     async with hold(running) as running_now:
-        _, made = await take(running, json.dumps({"requests": requests(*"abcdef")}).encode())
+        id = await create(running, requests(*"abcdef"))
         await running_now()
-        await running.server.store.cancel_batch("local", made["id"])
+        await running.server.store.cancel_batch("local", id)
         await stop(running)
-    found = await results(await start(config=kept), made["id"])
+    found = await results(await start(config=kept), id)
     assert {result["type"] for result in found.values()} == {"canceled"}
 
 
@@ -180,14 +185,14 @@ async def test_a_request_beneath_which_servers_die_is_errored_in_the_end(
 ) -> None:
     running = await start(config=kept)
     async with hold(running) as running_now:
-        _, made = await take(running, json.dumps({"requests": requests(*"abcd")}).encode())
+        id = await create(running, requests(*"abcd"))
         await running_now()
         running.server.store._claims.items.clear()  # as after a death, nothing is put back
         await stop(running)
     with closing(sqlite3.connect(running.server.store.folder / DATABASE)) as connection:
         connection.execute(f"UPDATE batch_items SET num_begun = {MAX_DEATHS} WHERE position = 2")
         connection.commit()
-    found: Any = await results(await start(config=kept), made["id"])
+    found: Any = await results(await start(config=kept), id)
     assert {name for name, result in found.items() if result["type"] == "succeeded"} == set("abd")
     assert found["c"]["error"]["error"] == {
         "type": "api_error",
@@ -274,7 +279,7 @@ def shown(message: Any) -> list[Any]:
 
 async def test_stopping_leaves_no_task(start: Start) -> None:
     running = await start()
-    await take(running, json.dumps({"requests": requests(*"abcdef", tape=LONG)}).encode())
+    await create(running, requests(*"abcdef", tape=LONG))
     await eventually(lambda: running.server.worker.stats().running > 0)
     await stop(running)
     await eventually(lambda: "server/batch_" not in str(asyncio.all_tasks()))
@@ -296,12 +301,10 @@ async def test_without_requests_nobody_looks_at_the_store(
 
 
 async def test_an_engine_that_fails_once_costs_a_batch_nothing(scripted: Running) -> None:
-    _, made = await take(
-        scripted, json.dumps({"requests": requests(*"abcdef", tape=LONG, max_tokens=300)}).encode()
-    )
+    id = await create(scripted, requests(*"abcdef", tape=LONG, max_tokens=300))
     await eventually(lambda: scripted.server.worker.stats().running > 0)
     break_engine(scripted)
-    found: Any = await results(scripted, made["id"])
+    found: Any = await results(scripted, id)
     assert {result["type"] for result in found.values()} == {"succeeded"}
     assert scripted.server.worker.stats().restarts == 1
     assert len({result["message"]["content"][0]["text"] for result in found.values()}) == 1
@@ -328,11 +331,11 @@ async def test_on_a_full_disk_the_batch_waits_and_interactive_work_goes_on(
 
     with monkeypatch.context() as patched:
         patched.setattr("minimsg.store.batches.finish", full)
-        _, made = await take(scripted, json.dumps({"requests": requests("a", "b")}).encode())
+        id = await create(scripted, requests("a", "b"))
         await eventually(lambda: len(refusals) >= 2)
         answer: Any = (await scripted.post(ask(PLAIN)))[0]
         assert answer["content"][0]["text"] == TAPES[PLAIN]
-    found = await results(scripted, made["id"])
+    found = await results(scripted, id)
     assert {result["type"] for result in found.values()} == {"succeeded"}
 
 
@@ -347,9 +350,9 @@ async def test_a_store_that_fails_in_a_way_nobody_knows_is_tried_again(
             raise RuntimeError("nobody knows")
 
         patched.setattr("minimsg.store.batches.finish", fail_once)
-        _, made = await take(scripted, json.dumps({"requests": requests("a")}).encode())
+        id = await create(scripted, requests("a"))
         await broken.wait()
-    assert (await results(scripted, made["id"]))["a"]["type"] == "succeeded"
+    assert (await results(scripted, id))["a"]["type"] == "succeeded"
 
 
 async def test_while_somebody_streams_one_request_is_begun_at_a_time(
@@ -359,10 +362,8 @@ async def test_while_somebody_streams_one_request_is_begun_at_a_time(
     body = ask(LONG, stream=True)
     async with scripted.session.post(f"{scripted.url}/v1/messages", json=body) as response:
         assert await response.content.readany()
-        _, made = await take(
-            scripted, json.dumps({"requests": requests(*"abcdefgh", max_tokens=3)}).encode()
-        )
-        while len(await done(scripted, made["id"], 0)) < 8:
+        id = await create(scripted, requests(*"abcdefgh", max_tokens=3))
+        while len(await done(scripted, id, 0)) < 8:
             most.append(scripted.server.worker.stats().running)
             await asyncio.sleep(0)
     assert max(most) == 2
@@ -372,14 +373,14 @@ async def test_what_runs_already_gives_way_to_a_stream_but_for_one_and_is_comput
     scripted: Running,
 ) -> None:
     items = requests(*"abcd", tape=LONG, max_tokens=800)
-    _, made = await take(scripted, json.dumps({"requests": items}).encode())
+    id = await create(scripted, items)
     await eventually(lambda: scripted.server.worker.stats().running == NUM_AT_ONCE)
     body = ask(LONG, stream=True, max_tokens=400)
     async with scripted.session.post(f"{scripted.url}/v1/messages", json=body) as response:
         await eventually(lambda: scripted.server.worker.stats().running == 2)
-        assert len(await done(scripted, made["id"], 0)) == 0
+        assert len(await done(scripted, id, 0)) == 0
         assert b"message_stop" in await response.read()
-    found: Any = await results(scripted, made["id"])
+    found: Any = await results(scripted, id)
     assert {result["message"]["content"][0]["text"] for result in found.values()} == {
         TAPES[LONG][:800]
     }
