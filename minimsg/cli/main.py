@@ -11,6 +11,7 @@ that cannot work, 70 the engine failed, 130 Ctrl-C, 143 SIGTERM.
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -89,7 +90,13 @@ class Verbs(click.Group):
 
 @contextmanager
 def _unwinding() -> Iterator[None]:
-    """Let SIGTERM unwind a verb as Ctrl-C does, so that nothing half done is left behind."""
+    """Let SIGTERM unwind a verb as Ctrl-C does, so that nothing half done is left behind.
+
+    Signals are the main thread's: a verb called in another leaves them as they are.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
 
     def end(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
