@@ -1,65 +1,125 @@
-"""The text layer of a PDF, page by page, each between tags with its number.
+"""Bytes to the pages of a PDF: their text layer, their sizes, and how they look.
 
-    <page number="1">
-    ...
-    </page>
+PDFium reads, which is not thread safe, may break at a hostile file, and cannot be stopped:
+whatever calls it runs within a guard that the caller brings (`server/guard.py`), in a process
+that may end. Limits come before work: bytes, pages, then what the pages hold. A page's size
+is only believed to be a shape: what is drawn has as many pixels as the limit says at most.
+Scripts, forms and attachments are not even opened. Every failure is a ValueError in the
+API's words.
 
-A page without text is empty between its tags. Limits come before work: bytes, then pages.
-Nothing is drawn here, so the size of a page costs nothing. PDFium is not thread safe and may
-break at a hostile file: call this only in a worker process (`server/prepare_process.py`).
-Knows no requests and no blocks.
+Knows bytes; whose they are and how many there may be is in `pdfs.py`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Final
+import math
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from minimsg.limits import LIMITS
 
-FORM_PASSWORD: Final = 4  # PDFium's number for "a password is needed"
-INSTALL: Final = 'PDFs need pypdfium2: pip install "minimsg[pdf]"'
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Guard = Callable[[], AbstractContextManager[None]]
+
+EMPTY: Final = "PDF cannot be empty"  # these sentences are the API's
+INVALID: Final = "The PDF specified was not valid."
+LOCKED: Final = "The PDF specified is password protected."
+UNREADABLE: Final = "Could not process PDF"
+
+PASSWORD_NEEDED: Final = 4  # PDFium's number for it
+NOT_ENCRYPTED: Final = -1
+PIXELS_PER_POINT: Final = 1.5  # 108 to an inch: text of 8 points has 12 pixels
+# Of what PDFium gives, what is no text: marks of hyphens at line ends, and control characters.
+NO_TEXT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 
 
-def pdf_text(data: bytes) -> str:
-    """What a model reads of the PDF `data`. Raises ValueError with words for the client."""
-    pages = page_texts(data)
-    return "\n".join(
-        f'<page number="{number}">\n{text}\n</page>' for number, text in enumerate(pages, 1)
-    )
+class Pdf:
+    """An open PDF; `guard` is entered around everything that PDFium does."""
+
+    def __init__(self, data: bytes, guard: Guard) -> None:
+        """Raises ValueError."""
+        if not data:
+            raise ValueError(EMPTY)
+        self._guard = guard
+        with guard():
+            self._document = _opened(data)
+            self.num_pages = len(self._document)
+        if self.num_pages < 1:
+            raise ValueError(INVALID)
+
+    def pages(self) -> list[Page]:
+        """Every page with its text. Raises ValueError."""
+        with self._guard():
+            return [self._page(number) for number in range(1, self.num_pages + 1)]
+
+    def draw(self, number: int, width: int, height: int) -> Image:
+        """Page `number` of this size in RGB, on white. Raises ValueError."""
+        with self._guard():
+            return _drawn(self._document, number - 1, width, height)
+
+    def _page(self, number: int) -> Page:
+        from pypdfium2 import PdfiumError
+
+        try:
+            width, height = self._document.get_page_size(number - 1)
+            text = self._document[number - 1].get_textpage().get_text_range()
+        except PdfiumError:
+            raise ValueError(INVALID) from None
+        text = NO_TEXT.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
+        return Page(self, number, text, *_pixels(width, height))
 
 
-def page_texts(data: bytes) -> list[str]:
-    """The text of each page. Raises ValueError with words for the client."""
-    if not data:
-        raise ValueError("The PDF is empty")
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is to be read of a page. Its picture is drawn when it is asked for."""
+
+    pdf: Pdf
+    number: int  # from 1
+    text: str
+    width: int  # pixels in which it can be read well
+    height: int
+
+    def draw(self, width: int, height: int) -> Image:
+        """Its picture of this size. Raises ValueError."""
+        return self.pdf.draw(self.number, width, height)
+
+
+def _opened(data: bytes) -> Any:
+    from pypdfium2 import PdfDocument, PdfiumError
+    from pypdfium2.raw import FPDF_GetSecurityHandlerRevision
+
     try:
-        pdfium = import_module("pypdfium2")
-    except ImportError:
-        raise ValueError(INSTALL) from None
+        document = PdfDocument(data)
+    except PdfiumError as error:
+        is_locked = getattr(error, "err_code", None) == PASSWORD_NEEDED
+        raise ValueError(LOCKED if is_locked else INVALID) from None
+    if FPDF_GetSecurityHandlerRevision(document) != NOT_ENCRYPTED:  # a password that is empty
+        raise ValueError(LOCKED)
+    return document
+
+
+def _pixels(width: float, height: float) -> tuple[int, int]:
+    """The size of a picture of a page of so many points."""
+    most = LIMITS.pdf_page_pixels
+    scale = min(PIXELS_PER_POINT, math.sqrt(most / max(width * height, 1)))
+    return max(1, int(width * scale)), max(1, int(height * scale))
+
+
+def _drawn(document: Any, index: int, width: int, height: int) -> Image:
+    from pypdfium2 import PdfBitmap, PdfiumError
+    from pypdfium2.raw import FPDF_ANNOT, FPDF_RenderPageBitmap, FPDFBitmap_BGRx
+
     try:
-        document = pdfium.PdfDocument(data)
-    except pdfium.PdfiumError as error:
-        is_locked = getattr(error, "err_code", None) == FORM_PASSWORD
-        why = "The PDF is encrypted" if is_locked else "The PDF is not valid"
-        raise ValueError(why) from None
-    try:
-        _check_count(len(document))
-        return [_text(document, number) for number in range(len(document))]
-    except pdfium.PdfiumError:
-        raise ValueError("The PDF has a page that cannot be read") from None
-    finally:
-        document.close()
-
-
-def _check_count(num_pages: int) -> None:
-    if num_pages == 0:
-        raise ValueError("The PDF has no pages")
-    if num_pages > LIMITS.pdf_pages:
-        raise ValueError(f"too many PDF pages: {num_pages} > {LIMITS.pdf_pages} maximum")
-
-
-def _text(document: object, number: int) -> str:
-    page = document[number]  # type: ignore[index]
-    text: str = page.get_textpage().get_text_range()
-    return text.replace("\r\n", "\n").strip()
+        page = document[index]
+        bitmap = PdfBitmap.new_native(width, height, FPDFBitmap_BGRx)
+        bitmap.fill_rect((255, 255, 255, 255), 0, 0, width, height)
+    except PdfiumError:
+        raise ValueError(UNREADABLE) from None
+    FPDF_RenderPageBitmap(bitmap, page, 0, 0, width, height, 0, FPDF_ANNOT)
+    picture: Image = bitmap.to_pil().convert("RGB")
+    return picture
