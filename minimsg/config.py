@@ -217,6 +217,12 @@ class ServerConfig:
     write_timeout_s: float = option(
         120.0, "Seconds that a client may leave a stream unread before it is dropped."
     )
+    trace: int = option(
+        0,
+        "Record every request and keep each tenant's last so many, for /minimsg/traces; 0: those "
+        "whose header minimsg-trace is 1.",
+        maximum=10_000,
+    )
     drain_timeout_s: float = option(
         30.0, "Seconds that running replies get to finish after SIGTERM."
     )

@@ -23,6 +23,7 @@ from minimsg.engine.types import (
     Admitted,
     Batch,
     CacheCounts,
+    Change,
     Finish,
     FinishReason,
     Output,
@@ -122,6 +123,14 @@ class Scheduler:
     def sampling(self, batch: Batch) -> list[Sequence]:
         """The sequences that sample, in order; those with drafts have several of the S rows."""
         return [self._scheduled[request_id] for request_id in dict.fromkeys(batch.sample_ids)]
+
+    def take_changes(self) -> dict[str, Change | None]:
+        """Of each traced sequence of the latest batch what had become of it before."""
+        taken: dict[str, Change | None] = {}
+        for request_id, sequence in self._scheduled.items():
+            if sequence.request.is_traced:
+                taken[request_id], sequence.change = sequence.change, None
+        return taken
 
     def commit(self, batch: Batch, sampled: list[list[Sampled]]) -> list[Output]:
         """Take what a step computed and sampled; everything to be said since the last commit.
@@ -238,6 +247,7 @@ class Scheduler:
         self.running.remove(sequence)
         self.cache.release(sequence)
         insort(self.waiting, sequence, key=rank)
+        sequence.change = "preempted"
         self.num_preemptions += 1
 
     def _computed(self, sequence: Sequence, context_len: int) -> None:
@@ -282,6 +292,7 @@ class Scheduler:
         if sequence.num_taken and not sequence.is_retried:
             sequence.is_retried = True
             self._preempt(sequence)
+            sequence.change = "retried"
         else:
             self._finish(sequence, finish.reason, finish.error)
 

@@ -46,6 +46,7 @@ from minimsg.server.origin import ALLOWED, AllowList, guard
 from minimsg.server.ratelimit import RATES, limit_requests
 from minimsg.server.signals import signals
 from minimsg.server.state import SERVER, Server
+from minimsg.server.trace_routes import get_trace, list_traces
 from minimsg.server.traces import WithoutMessages
 from minimsg.store import Store
 
@@ -73,6 +74,8 @@ ROUTES: Final = [
     *(get(f"{prefix}/files/{{id}}", get_file) for prefix in ("/v1", "")),
     *(delete(f"{prefix}/files/{{id}}", delete_file) for prefix in ("/v1", "")),
     *(get(f"{prefix}/files/{{id}}/content", get_content) for prefix in ("/v1", "")),
+    get("/minimsg/traces", list_traces),
+    get("/minimsg/traces/{id}", get_trace),
     get("/health", health),
     get("/health/live", live),
     get("/health/ready", ready),

@@ -22,6 +22,7 @@ from typing import Final, TypeVar, cast
 from minimsg.errors import InternalError, Overloaded, RequestTimeout
 from minimsg.limits import LIMITS
 from minimsg.protocol.dialect import PLAIN, Dialect
+from minimsg.server.explain import Explained
 from minimsg.server.prepare import NOTHING, Counted, Known, NamedUrls, Prepared, Served
 from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Failure
 
@@ -32,7 +33,7 @@ MAX_BIG_BODIES: Final = 16  # at once; half a gigabyte of them
 # Never reached: a pipe that is paused keeps a killed process from being seen to end.
 MAX_REPLY_BYTES: Final = 1 << 30
 
-R = TypeVar("R", Prepared, Counted, NamedUrls)
+R = TypeVar("R", Prepared, Counted, Explained, NamedUrls)
 Work = Callable[[bytes, Served, Dialect, Known], R]
 
 

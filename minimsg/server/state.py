@@ -33,6 +33,7 @@ from minimsg.server.past_prompts import PastPrompts
 from minimsg.server.pool import PreparePool
 from minimsg.server.prepare import Known, Prepared, Served, Settings, named_urls
 from minimsg.server.ratelimit import RateLimits
+from minimsg.server.records import Records
 from minimsg.server.remembered import Listener, ThinkingMemory
 from minimsg.server.signatures import KEY_BYTES, Seal, server_key
 from minimsg.server.storage import store_of
@@ -58,6 +59,7 @@ class Server:
         self.rates = RateLimits.of(config)
         self.memory = ThinkingMemory()
         self.past_prompts = PastPrompts()
+        self.records = Records(config.trace)
         data_dir = config.data_dir or default_data_dir()
         self._key = server_key(data_dir) if self.thinks else secrets.token_bytes(KEY_BYTES)
         self.store = store_of(config)
