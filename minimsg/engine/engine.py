@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator
 from collections.abc import Sequence as Ids
 from dataclasses import replace
-from time import monotonic
 
 import torch
 
@@ -31,7 +30,6 @@ from minimsg.engine.sampler import Sampler
 from minimsg.engine.scheduler import Scheduler
 from minimsg.engine.speculation import DraftCounts, Speculation
 from minimsg.engine.tiles import TiledRunner
-from minimsg.engine.timeline import told
 from minimsg.engine.types import (
     Batch,
     CacheCounts,
@@ -89,7 +87,6 @@ class Engine:
         self.draft_counts = DraftCounts()
         self.sampler = Sampler(one_by_one=config.deterministic)
         self.batch: Batch | None = None  # the latest, for those who look on
-        self.num_steps = 0
         self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread
         self.reset()
 
@@ -115,15 +112,15 @@ class Engine:
 
     def step(self) -> list[Output]:
         """Compute one batch and say what came of it. A failure ends only whose it is."""
-        started = monotonic()
         with self._lock:
             batch = self.batch = self.scheduler.schedule()
-        self.num_steps += 1
-        changes = self.scheduler.take_changes()
-        outputs = self._compute(batch)
-        if not changes:  # nobody looks on
-            return outputs
-        return [*told(batch, changes, self.num_steps, started, self.config.page_size), *outputs]
+        try:
+            logits = self.runner.run(batch)
+            tokens = self.sampler.sample(logits, self.scheduler.sampling(batch))
+        except Exception:  # the boundary: the engine lives on
+            return self._compute_one_by_one(batch)
+        with self._lock:
+            return self.scheduler.commit(batch, tokens)
 
     @property
     def hooks(self) -> Hooks:
@@ -220,15 +217,6 @@ class Engine:
         )
         tokens, _ = self.run(request, hooks)
         return tokens
-
-    def _compute(self, batch: Batch) -> list[Output]:
-        try:
-            logits = self.runner.run(batch)
-            tokens = self.sampler.sample(logits, self.scheduler.sampling(batch))
-        except Exception:  # the boundary: the engine lives on
-            return self._compute_one_by_one(batch)
-        with self._lock:
-            return self.scheduler.commit(batch, tokens)
 
     def _compute_one_by_one(self, batch: Batch) -> list[Output]:
         """What is left of a step that failed: each sequence alone; one that fails again ends."""
