@@ -93,10 +93,9 @@ def _facts(reply: Reply, is_greedy: bool) -> dict[str, object]:
 def _words(reply: Reply, body: Json) -> dict[str, object]:
     """What the model made of it."""
     usage = body.get("usage")
-    counted: Json = usage if isinstance(usage, dict) else {}
     return {
-        "prompt tokens": total(counted),
-        "output tokens": counted.get("output_tokens"),
+        "prompt tokens": total(usage) if isinstance(usage, dict) else None,
+        "output tokens": usage.get("output_tokens") if isinstance(usage, dict) else None,
         "text": reply.text,
         "stop_reason": body.get("stop_reason"),
         "stop_sequence": body.get("stop_sequence"),

@@ -8,7 +8,7 @@ stands in the cases. Source: Messages API streaming page.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import dropwhile
 from typing import Final
 
@@ -198,7 +198,7 @@ CHECKS: Final[dict[str, Callable[[Reply], str | None]]] = {
 }  # fmt: skip
 
 
-def _is_ping(event: Json) -> bool:
+def _is_ping(event: Mapping[str, object]) -> bool:
     return event.get("type") == "ping"
 
 
