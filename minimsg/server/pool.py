@@ -23,11 +23,8 @@ from typing import Final, TypeVar, cast
 from minimsg.errors import InternalError, InvalidRequest, Overloaded, RequestTimeout
 from minimsg.limits import LIMITS
 from minimsg.protocol.dialect import PLAIN, Dialect
-<<<<<<< HEAD
 from minimsg.server.explain import Explained
-=======
 from minimsg.server.guard import cause_of
->>>>>>> pdf8
 from minimsg.server.prepare import NOTHING, Counted, Known, NamedUrls, Prepared, Served
 from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Failure
 
@@ -38,14 +35,10 @@ MAX_BIG_BODIES: Final = 16  # at once; half a gigabyte of them
 # Never reached: a pipe that is paused keeps a killed process from being seen to end.
 MAX_REPLY_BYTES: Final = 1 << 30
 
-<<<<<<< HEAD
-R = TypeVar("R", Prepared, Counted, Explained, NamedUrls)
-=======
 # The end of `application/pdf` in JSON, whose letters and slash may be written with escapes.
 PDF: Final = re.compile(rb'(?:/|\\u002[fF])(?:p|\\u0070)(?:d|\\u0064)(?:f|\\u0066)"')
 
-R = TypeVar("R", Prepared, Counted, NamedUrls)
->>>>>>> pdf8
+R = TypeVar("R", Prepared, Counted, Explained, NamedUrls)
 Work = Callable[[bytes, Served, Dialect, Known], R]
 
 
