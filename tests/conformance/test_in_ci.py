@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from click.testing import CliRunner, Result
 
 import minimsg.conformance
@@ -45,6 +46,14 @@ async def test_the_command_of_the_action_writes_its_files(serve: Serve, tmp_path
     (suite,) = ElementTree.parse(tmp_path / "report.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("2", "0")
     assert "errors.envelope.path" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_the_action_is_yaml_in_which_each_step_is_a_command_or_an_action() -> None:
+    yaml = pytest.importorskip("yaml")
+    (text,) = re.findall(r"```yaml\n(jobs:.*?)```", README.read_text("utf-8"), re.S)
+    (job,) = yaml.safe_load(text)["jobs"].values()
+    assert job["runs-on"] == "ubuntu-latest"
+    assert [len({"run", "uses"} & step.keys()) for step in job["steps"]] == [1] * len(job["steps"])
 
 
 async def test_two_servers_differ_where_one_is_wrong(serve: Serve) -> None:
