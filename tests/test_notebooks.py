@@ -130,6 +130,11 @@ def test_the_notebook_names_no_place_outside_its_folder(path: Path) -> None:
     assert not NETWORK.findall(text)
 
 
+@each_notebook
+def test_the_readme_has_the_notebook_in_its_table(path: Path) -> None:
+    assert f"| {path.stem[:2]} | " in (ROOT / "README.md").read_text("utf-8")
+
+
 def test_notebooks_are_numbered_from_00_and_kept_without_their_output() -> None:
     assert [path.name[:3] for path in paths()] == [f"{n:02}_" for n in range(len(paths()))]
     assert not list((ROOT / "notebooks").glob("*.ipynb"))
