@@ -33,6 +33,7 @@ VERBS = {
     "batch": "minimsg.cli.batch",
     "bench": "minimsg.cli.bench",
     "conform": "minimsg.cli.conform",
+    "notebook": "minimsg.cli.notebook",
 }
 
 

@@ -42,6 +42,11 @@ class BitMask:
         size = max(len(self.bits), len(other.bits))
         return BitMask((self._number(size) | other._number(size)).to_bytes(size, "little"))
 
+    def ids(self) -> list[int]:
+        """The ids in it, in order."""
+        bits = f"{self._number(len(self.bits)):b}"[::-1]
+        return [id for id, bit in enumerate(bits) if bit == "1"]
+
     def _number(self, size: int) -> int:
         return int.from_bytes(self.bits[:size], "little")
 
@@ -291,6 +296,12 @@ class Batch:
     sample_ids: list[str]  # (S,) the request of each of them
     axes: list[list[int]] = field(default_factory=list)  # (3, T) rotary positions, or none:
     pictures: list[PictureRows] = field(default_factory=list)  # where no sequence has images
+
+    @property
+    def rows(self) -> dict[str, range]:
+        """Which of the T rows are whose, by request."""
+        spans = map(range, self.query_starts, self.query_starts[1:])
+        return dict(zip(self.request_ids, spans, strict=True))
 
     def pictures_within(self, rows: range, shift: int = 0) -> list[PictureRows]:
         """The pictures of some rows, as those of a batch in which the rows begin at `shift`."""

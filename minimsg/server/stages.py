@@ -50,7 +50,7 @@ class Stages:
         )
         self._thinks = prepared.tags is not None
         self._is_only_calls = bool(prepared.constraint.must_call)  # a cut call is no text
-        self._parser = _parser(server.tool_format, prepared)
+        self._parser = _parser(server.chat.tool_format, prepared)
         self._detokenizer = Detokenizer(
             server.chat.tokenizer, continues=prepared.continues, tags=self._parser.tags
         )
