@@ -1,4 +1,4 @@
-"""A request that is traced: what its steps and tokens tell, and that its neighbours tell nothing."""
+"""A traced request: what its steps and tokens tell, while its neighbours tell nothing."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from .conftest import ENGINE, SERVING, WRITERS, Start
 from .running import LONG, Json, Running, ask, eventually
 from .test_traces import listed, read
 
-FEW: Final = 8
+FEW: Final = 5
 MANY: Final = 100  # for the proof
 CALL: Final = '<tool_call>\n{"name": "now", "arguments": {"zone": "utc"}}\n</tool_call>'
 THOUGHT: Final = f"<think>{'hm ' * 600}</think>"

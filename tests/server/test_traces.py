@@ -271,6 +271,7 @@ def test_memory_is_bounded_by_the_oldest_that_go_and_the_large_that_never_come()
     records.keep(Sized("d", 101))  # type: ignore[arg-type]
     with pytest.raises(NotFound):
         records.find("t", "d")
+    assert len(records.of("t")) == 2
 
 
 @pytest.fixture(scope="module")
