@@ -12,16 +12,19 @@ Knows no torch, no HTTP and no model; next: `server/recording.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from minimsg.errors import InvalidTrace
 from minimsg.limits import LIMITS
 from minimsg.protocol.counting import TokenBill
+from minimsg.protocol.dialect import Profile, Version
 
 VERSION: Final = 1
 JsonObject = dict[str, JsonValue]
+Count = Annotated[int, Field(ge=0, le=LIMITS.count)]
+Seed = Annotated[int, Field(ge=-LIMITS.seed, le=LIMITS.seed)]
 Change = Literal["admitted", "preempted", "retried"]
 
 
@@ -33,15 +36,15 @@ class TokenSource:
     """
 
     path: str
-    start: int
-    end: int
+    start: Count
+    end: Count
 
 
 @dataclass(frozen=True, slots=True)
 class PromptToken:
     """A token of the prompt and who wrote it."""
 
-    id: int
+    id: Count
     text: str  # of its bytes alone: of half a character, a replacement character
     bytes: str  # in hex
     source: TokenSource | None  # None: the chat template
@@ -51,26 +54,26 @@ class PromptToken:
 class TracedMark:
     """What is before it was to be kept: `engine/types.py`, CacheMark."""
 
-    num_tokens: int
-    ttl_s: int
+    num_tokens: Count
+    ttl_s: Count
 
 
 @dataclass(frozen=True, slots=True)
 class TracedCache:
     """The tokens of the prompt by what the cache did with them: `engine/types.py`, CacheCounts."""
 
-    read: int
-    written_5m: int
-    written_1h: int
-    reused: int
+    read: Count
+    written_5m: Count
+    written_1h: Count
+    reused: Count
 
 
 @dataclass(frozen=True, slots=True)
 class TracedImage:
     """An image stands at `tokens[start:stop]`; its pixels are the request's."""
 
-    start: int
-    stop: int
+    start: Count
+    stop: Count
     digest: str  # in hex
 
 
@@ -97,11 +100,11 @@ class EngineFacts:
     kernel: str
     dtype: str  # of the weights
     weights: str  # SHA-256 of the model's files, in hex
-    threads: int
-    page_size: int
-    max_context: int
+    threads: Annotated[int, Field(ge=1, le=LIMITS.count)]
+    page_size: Count
+    max_context: Count
     deterministic: bool
-    speculate: int
+    speculate: Count
     is_batch_invariant: bool  # the kernel: a row's numbers are the same whatever else is computed
 
 
@@ -121,11 +124,11 @@ class TracedSampling:
     """How ids were drawn; the seed is that of the request, or was drawn for it."""
 
     temperature: float
-    top_k: int
+    top_k: Count
     top_p: float
     repetition_penalty: float
-    seed: int
-    max_tokens: int
+    seed: Seed
+    max_tokens: Count
     stop_sequences: list[str]
 
 
@@ -133,14 +136,14 @@ class TracedSampling:
 class TracedStep:
     """A step of the engine that computed positions `start` to `stop` of this request."""
 
-    number: int  # of the engine's steps
+    number: Count  # of the engine's steps
     at_s: float
     took_s: float
-    start: int
-    stop: int
-    num_sequences: int  # of the whole batch
-    num_tokens: int
-    pages: list[int]  # where these positions lie; with an event, where all before `stop` lie
+    start: Count
+    stop: Count
+    num_sequences: Count  # of the whole batch
+    num_tokens: Count
+    pages: list[Count]  # where these positions lie; with an event, where all before `stop` lie
     event: Change | None  # "admitted" is the first, the others began anew from `start`
     layer_errors: list[float] | None = None  # against the reference kernel, if it ran beside
 
@@ -150,14 +153,14 @@ class TracedToken:
     """A token of the reply. Log probabilities and entropy are the model's own: nothing is masked,
     temperature 1."""
 
-    id: int
+    id: Count
     text: str
     logprob: float
-    top: list[tuple[int, str, float]]  # the likeliest: id, text, logprob
+    top: list[tuple[Count, str, float]]  # the likeliest: id, text, logprob
     entropy: float  # nats
     allowed: float | None  # share of the ids that a hook left; None: no hook, or it left all
     forced_by: str | None  # the hook that left no choice
-    step: int
+    step: Count
     at_s: float
 
 
@@ -175,7 +178,7 @@ class TracedEvent:
     """An event of the reply, and how many bytes it has on the wire if it is streamed."""
 
     at_s: float
-    bytes: int
+    bytes: Count
     event: JsonObject
 
 
@@ -196,8 +199,8 @@ class Trace:
     id: str  # the header `request-id` of its answer
     model: str
     created_at: str
-    profile: Literal["compat", "strict"]
-    version_header: str
+    profile: Profile
+    version_header: Version
     betas: list[str]
     request: JsonObject  # the body as it was sent
     known: JsonObject  # files and thinking that were read into it
@@ -220,7 +223,7 @@ class TraceLine:
     id: str
     created_at: str
     model: str
-    num_tokens: int  # of the reply
+    num_tokens: Count  # of the reply
     stop_reason: str | None
 
 

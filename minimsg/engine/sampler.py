@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from minimsg.engine import hooks
-from minimsg.engine.draw import NUM_CANDIDATES, draw, rank, uniform
+from minimsg.engine.draw import MIN_LOG_WEIGHT, draw, rank, uniform
 from minimsg.engine.rows import Row, rows_of, standing
 from minimsg.engine.types import (
     BitMask,
@@ -132,9 +132,11 @@ class Sampler:
         logprobs = (logits.gather(-1, chosen)[:, 0] - normalizers).tolist()
         tokens: list[Sampled] = []
         for index, (row, id) in enumerate(zip(rows, ids, strict=True)):
-            n = row.request.sampling.top_logprobs
-            top = likeliest(logits[index] - normalizers[index], n) if n else ()
-            choice = choice_of(logits[index], scores[index], row) if row.request.is_traced else None
+            n, choice = row.request.sampling.top_logprobs, None
+            own = logits[index] - normalizers[index] if n or row.request.is_traced else None
+            top = likeliest(own, n) if own is not None and n else ()
+            if own is not None and row.request.is_traced:
+                choice = choice_of(own, scores[index], row)
             tokens.append(Token(row.request.id, id, logprobs[index], top, choice))
         return tokens
 
@@ -210,9 +212,10 @@ def flags_of_ids(ids: Ids[int], num_ids: int) -> NDArray[np.bool_]:
     return flags
 
 
-def choice_of(logits: Tensor, scores: Tensor, row: Row) -> Choice:
-    """What an id was chosen from: logits `(V,)`, and the scores that a hook left of them."""
-    entropy = float(torch.special.entr(torch.softmax(logits, dim=-1)).sum())
+def choice_of(logprobs: Tensor, scores: Tensor, row: Row) -> Choice:
+    """What an id was chosen from: `(V,)`, which is used up, and what a hook left of the scores."""
+    logprobs.clamp_(min=MIN_LOG_WEIGHT)
+    entropy = -float(torch.dot(logprobs.exp(), logprobs))
     hook = row.request.hook
     if hook is None:
         return Choice(entropy, None, None)
@@ -228,5 +231,5 @@ def name_of(hook: TokenHook) -> str:
 
 def likeliest(logprobs: Tensor, n: int) -> tuple[tuple[int, float], ...]:
     """The `n` likeliest of `(V,)` as (id, logprob), best first."""
-    values, ids = rank(logprobs[None], min(len(logprobs), NUM_CANDIDATES))
+    values, ids = rank(logprobs[None], min(len(logprobs), 2 * n))  # with equals of the last
     return tuple(zip(ids[0, :n].tolist(), values[0, :n].tolist(), strict=True))

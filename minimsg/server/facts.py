@@ -49,10 +49,13 @@ def weights_digest(folder: Path) -> str:
 
 
 def _stamps(folder: Path) -> Iterator[tuple[Path, int, int]]:
+    from minimsg.models.kept import FILE as KEPT  # which imports torch
+
     for pattern in WEIGHTS:
         for file in sorted(folder.glob(pattern)):
-            facts = file.stat()
-            yield file, facts.st_size, facts.st_mtime_ns
+            if file.name != KEPT:  # made of the others
+                facts = file.stat()
+                yield file, facts.st_size, facts.st_mtime_ns
 
 
 @cache

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from time import monotonic
 from typing import Final
 
@@ -86,9 +87,9 @@ class Recording:
         """Who may read it."""
         return self.generation.tenant
 
-    @property
+    @cached_property
     def num_bytes(self) -> int:
-        """About what it takes in memory."""
+        """About what it takes in memory, once it has ended."""
         steps = self.stream.steps if self.stream else []
         num_pages = sum(len(step.pages) for step in steps)
         images = sum(len(image.pixels) for image in self.prepared.images)

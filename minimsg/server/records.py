@@ -37,7 +37,9 @@ class Records:
         return self.traces_all or (not dialect.is_strict and headers.get(HEADER) == "1")
 
     def keep(self, recording: Recording) -> None:
-        """One more has ended: the oldest of its tenant may have to go, or it, if it is too big."""
+        """One more has ended; the oldest of its tenant go. One that is too big is not kept."""
+        if recording.num_bytes > self._max_bytes:
+            return
         own = self._tenants.setdefault(recording.tenant, OrderedDict())
         self._tenants.move_to_end(recording.tenant)
         own[recording.generation.id] = recording
