@@ -53,7 +53,7 @@ class Server:
         self.worker = worker
         self.config = config
         self.max_context = worker.max_context
-        self.lacking = lacking(chat)  # of `features.py`
+        self.lacking = lacking(chat, citations=config.citations)  # of `features.py`
         self.catalog = Catalog(chat.name, config.alias, config.any_model)
         self.rates = RateLimits.of(config)
         self.memory = ThinkingMemory()
@@ -74,8 +74,14 @@ class Server:
     def settings(self) -> Settings:
         """What of them decides how a request is read."""
         default = self.config.default_max_tokens
-        least = self.config.min_cache_tokens
-        return Settings(self.catalog, self.max_context, default, self.chat.parsers, least)
+        return Settings(
+            self.catalog,
+            self.max_context,
+            default,
+            self.chat.parsers,
+            self.config.min_cache_tokens,
+            self.config.citations,
+        )
 
     @contextmanager
     def answering(self) -> Iterator[None]:
