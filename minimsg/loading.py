@@ -85,7 +85,8 @@ def load_engine(folder: Path, config: EngineConfig) -> Engine:
         name=config.kernel,
         deterministic=config.deterministic,
     )
-    config = replace(config, kernel=backend.name)
+    dtype_name = str(dtype).removeprefix("torch.")
+    config = replace(config, kernel=backend.name, dtype=dtype_name, device=str(device))
     model = load_model(folder, dtype=dtype, device=device, backend=backend)
     if model_config.plain_context is not None:
         why = "%s: the window is %d tokens; dual chunk attention, for longer ones, is not supported"
@@ -203,8 +204,15 @@ class TextEngine:
 
     def steps(self, prompt: str | Messages, **options: Unpack[Options]) -> Iterator[Step]:
         """The same reply, one step of the engine at a time; leaving the loop cancels it."""
+        return self.engine.steps(self.request(prompt, **options))
+
+    def request(self, prompt: str | Messages, **options: Unpack[Options]) -> GenerationRequest:
+        """A prompt as the engine takes it, to be changed, or to run beside others.
+
+        Raises `InvalidRequest`.
+        """
         request, _ = self._request(prompt, options)
-        return self.engine.steps(request)
+        return request
 
     def _request(self, prompt: str | Messages, options: Options) -> tuple[GenerationRequest, bool]:
         """The prompt as ids with its sampling, and whether it ends inside the reply."""

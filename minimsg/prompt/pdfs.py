@@ -47,6 +47,7 @@ class FetchedPdf(Base64PdfSource):
     """Bytes that were not in the request but named there."""
 
     kind: str = Field(exclude=True)  # of the source that named them: file, url
+    file_id: str | None = Field(default=None, exclude=True)  # by which it was named
 
 
 class PdfPages(ContentSource):
@@ -54,6 +55,8 @@ class PdfPages(ContentSource):
 
     Invariant: `content` is, page for page, a picture (for a model that sees) and one text.
     """
+
+    file_id: str | None = Field(default=None, exclude=True)  # by which it was named
 
     @property
     def texts(self) -> list[str]:
@@ -99,7 +102,8 @@ class Reader:
             raise InvalidRequest(path, str(error) or UNREADABLE) from None
         digest = sha256(data).hexdigest()
         content = [part for page in pages for part in self._blocks(page, path, digest)]
-        source = PdfPages.model_construct(type="content", content=content)
+        file_id = block.source.file_id if isinstance(block.source, FetchedPdf) else None
+        source = PdfPages.model_construct(type="content", content=content, file_id=file_id)
         return block.model_copy(update={"source": source})
 
     def _pages(self, pdf: Pdf) -> list[Page]:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.conversation import gap_before
 from minimsg.prompt.encode import token_starts
 from minimsg.prompt.reading import Reading
 from minimsg.prompt.spans import Search, Source, Span
@@ -59,9 +60,9 @@ def _with_gaps_filled(spans: Sequence[Span]) -> list[Span]:
 
 def _prefix_spans(reading: Reading) -> list[Span]:
     spans: list[Span] = []
-    begin = 0
-    for part in reading.begun:
+    end = 0
+    for number, part in enumerate(reading.begun):
+        begin = end + len(gap_before(reading.begun, number))
         end = begin + len(part.text)
         spans.append(Span(begin, end, Source(part.path, 0, len(part.text))))
-        begin = end + 1  # a line break
     return spans

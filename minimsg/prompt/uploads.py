@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from pydantic import Field
+
 from minimsg.errors import InvalidRequest, NotFound
 from minimsg.prompt.blocks import map_blocks
-from minimsg.prompt.pdfs import FetchedPdf
+from minimsg.prompt.pdfs import FetchedPdf, PdfPages
 from minimsg.prompt.picture import MEDIA_TYPES
 from minimsg.prompt.pictures import FetchedSource
 from minimsg.protocol.content import (
@@ -29,6 +31,12 @@ from minimsg.protocol.turns import blocks_of
 from minimsg.protocol.wire import Wire
 
 R = TypeVar("R", bound=PromptRequest)
+
+
+class FiledText(TextSource):
+    """Text that was not in the request but named there."""
+
+    file_id: str | None = Field(default=None, exclude=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +113,8 @@ def with_uploads(
         kind = block.source.type
         make = _document_of if isinstance(block, DocumentBlock) else _image_of
         source = make(upload, f"{path}.{block.type}.source.{kind}.{field}", kind)
+        if isinstance(block.source, FileSource) and isinstance(source, (FiledText, FetchedPdf)):
+            source = source.model_copy(update={"file_id": block.source.file_id})
         return block.model_copy(update={"source": source})
 
     return map_blocks(request, resolved)
@@ -119,14 +129,14 @@ def _upload(id: str, path: str, uploads: Mapping[str, Upload]) -> Upload:
     return upload
 
 
-def _document_of(upload: Upload, path: str, kind: str) -> TextSource | FetchedPdf:
+def _document_of(upload: Upload, path: str, kind: str) -> FiledText | FetchedPdf:
     if upload.pdf is not None:
         return FetchedPdf.model_construct(
             type="base64", media_type="application/pdf", data=upload.pdf, kind=kind
         )
     if upload.text is None:
         raise InvalidRequest(path, upload.why or f"{upload.media_type} is no document")
-    return TextSource(type="text", media_type="text/plain", data=upload.text)
+    return FiledText(type="text", media_type="text/plain", data=upload.text)
 
 
 def _image_of(upload: Upload, path: str, kind: str) -> FetchedSource:
@@ -137,3 +147,9 @@ def _image_of(upload: Upload, path: str, kind: str) -> FetchedSource:
     return FetchedSource.model_construct(
         type="base64", media_type=upload.media_type, data=upload.image, kind=kind
     )
+
+
+def file_id_of(block: DocumentBlock) -> str | None:
+    """The id of the file that `block` named, if it was one."""
+    source = block.source
+    return source.file_id if isinstance(source, (FiledText, FetchedPdf, PdfPages)) else None

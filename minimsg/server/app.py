@@ -11,7 +11,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -46,6 +46,7 @@ from minimsg.server.origin import ALLOWED, AllowList, guard
 from minimsg.server.ratelimit import RATES, limit_requests
 from minimsg.server.signals import signals
 from minimsg.server.state import SERVER, Server
+from minimsg.server.trace_routes import get_trace, list_traces
 from minimsg.server.traces import WithoutMessages
 from minimsg.store import Store
 
@@ -73,6 +74,8 @@ ROUTES: Final = [
     *(get(f"{prefix}/files/{{id}}", get_file) for prefix in ("/v1", "")),
     *(delete(f"{prefix}/files/{{id}}", delete_file) for prefix in ("/v1", "")),
     *(get(f"{prefix}/files/{{id}}/content", get_content) for prefix in ("/v1", "")),
+    get("/minimsg/traces", list_traces),
+    get("/minimsg/traces/{id}", get_trace),
     get("/health", health),
     get("/health/live", live),
     get("/health/ready", ready),
@@ -129,18 +132,28 @@ async def serve(app: web.Application, config: ServerConfig, on_ready: Callable[[
     Returns the exit code: 0, 130 after Ctrl-C, 70 if the engine failed for good.
     Raises ConfigError.
     """
+    async with listening(app, config.host, config.port) as url:
+        with signals() as received:
+            on_ready(url)
+            return await _run(app[SERVER], received)
+
+
+@asynccontextmanager
+async def listening(
+    app: web.Application, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[str]:
+    """Answer requests while the block runs, in its event loop; the base URL. Port 0: a free one.
+
+    Raises ConfigError.
+    """
     runner = make_runner(app)
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, config.host, config.port).start()
+            await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {config.host}:{config.port}: {error.strerror}"
-            ) from error
-        with signals() as received:
-            on_ready(_base_url(runner))
-            return await _run(app[SERVER], received)
+            raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        yield _base_url(runner)
     finally:
         await runner.cleanup()
 

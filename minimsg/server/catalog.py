@@ -19,10 +19,14 @@ from minimsg.prompt.chat import ChatModel
 THINKING: Final = frozenset({"adaptive-thinking", "effort", "thinking"})
 
 
-def lacking(chat: ChatModel) -> frozenset[str]:
-    """The features that `chat` cannot have here; PDFs only for want of the extra `pdf`."""
+def lacking(chat: ChatModel, *, citations: str = "overlap") -> frozenset[str]:
+    """The features that `chat` cannot have here; PDFs only for want of the extra `pdf`.
+
+    `citations`: how they are made (`config.py`).
+    """
     thinks = chat.traits is not None and chat.traits.thinking is not None
     lacks = {
+        "citations": citations == "off",
         "images": chat.vision is None,
         "pdfs": find_spec("pypdfium2") is None,
         **dict.fromkeys(THINKING, not thinks),

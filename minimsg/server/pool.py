@@ -23,6 +23,7 @@ from typing import Final, TypeVar, cast
 from minimsg.errors import InternalError, InvalidRequest, Overloaded, RequestTimeout
 from minimsg.limits import LIMITS
 from minimsg.protocol.dialect import PLAIN, Dialect
+from minimsg.server.explain import Explained
 from minimsg.server.guard import cause_of
 from minimsg.server.prepare import NOTHING, Counted, Known, NamedUrls, Prepared, Served
 from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Failure
@@ -38,7 +39,7 @@ MAX_REPLY_BYTES: Final = 1 << 30
 # The end of `application/pdf` in JSON, whose letters and slash may be written with escapes.
 PDF: Final = re.compile(rb'(?:/|\\u002[fF])(?:p|\\u0070)(?:d|\\u0064)(?:f|\\u0066)"')
 
-R = TypeVar("R", Prepared, Counted, NamedUrls)
+R = TypeVar("R", Prepared, Counted, Explained, NamedUrls)
 Work = Callable[[bytes, Served, Dialect, Known], R]
 
 
