@@ -45,6 +45,7 @@ from minimsg.engine.types import (
     Step,
     Token,
 )
+from minimsg.engine.watching import Functions, Hooks
 from minimsg.errors import ConfigError, GenerationFailed, InvalidRequest
 from minimsg.models.contract import Model, SeeingModel
 
@@ -97,6 +98,7 @@ class Engine:
         """Forget every request and everything cached; the weights stay as they are."""
         config = self.config
         self.runner.encodings.clear()
+        self.hooks.clear()
         pool = PagePool(self.num_pages)
         index = PrefixIndex(pool, config.page_size)
         entries = Entries(index, int(self.num_pages * config.pin_budget))
@@ -124,17 +126,30 @@ class Engine:
             return outputs
         return [*told(batch, changes, self.num_steps, started, self.config.page_size), *outputs]
 
-    def add(self, request: GenerationRequest) -> CacheCounts:
+    @property
+    def hooks(self) -> Hooks:
+        """Who looks at activations (`watching.py`)."""
+        return self.runner.hooks
+
+    def add(self, request: GenerationRequest, hooks: Functions | None = None) -> CacheCounts:
         """Queue a request, with a fresh seed if it has none; what the cache has of its prompt.
 
-        From any thread, during a step too. Raises `InvalidRequest`.
+        `hooks` look at its activations (`watching.py`). From any thread, during a step too.
+        Raises `InvalidRequest`.
         """
         self.check(request)
+        if hooks:
+            self.hooks.add(request.id, hooks)
         if request.sampling.seed is None:
             sampling = replace(request.sampling, seed=secrets.randbits(63))
             request = replace(request, sampling=sampling)
+        watched = self.hooks.take(request.id)
         with self._lock:
-            return self.scheduler.add(Sequence(request, list(request.prompt_ids)))
+            counts = self.scheduler.add(
+                Sequence(request, list(request.prompt_ids), watched=watched)
+            )
+            self.hooks.open(request.id, watched)
+        return counts
 
     def cancel(self, request_id: str) -> None:
         """End a request in any state; its pages are free at once. Unknown ids are fine."""
@@ -176,8 +191,12 @@ class Engine:
             for request_id in unfinished:
                 self.cancel(request_id)
 
-    def run(self, request: GenerationRequest) -> tuple[list[Token], Finish]:
+    def run(
+        self, request: GenerationRequest, hooks: Functions | None = None
+    ) -> tuple[list[Token], Finish]:
         """One request to its end. Raises `InvalidRequest`, or `GenerationFailed` with the cause."""
+        if hooks:
+            self.hooks.add(request.id, hooks)
         said = [each for step in self.steps(request) for each in step.outputs]
         tokens = [
             each for each in said if isinstance(each, Token) and each.request_id == request.id
@@ -196,15 +215,16 @@ class Engine:
         max_tokens: int,
         sampling: SamplingParams = GREEDY,
         end_ids: frozenset[int] = frozenset(),
+        hooks: Functions | None = None,
     ) -> list[Token]:
         """The tokens of one prompt, the end id included; greedy unless told otherwise.
 
-        Raises what `run` raises.
+        `hooks` look at its activations (`watching.py`). Raises what `run` raises.
         """
         request = GenerationRequest(
             secrets.token_hex(8), prompt_ids, max_tokens, end_ids=end_ids, sampling=sampling
         )
-        tokens, _ = self.run(request)
+        tokens, _ = self.run(request, hooks)
         return tokens
 
     def _compute(self, batch: Batch) -> list[Output]:

@@ -147,6 +147,8 @@ class Scheduler:
         for request_id in batch.request_ids:
             if sequence := self._live(request_id):
                 self.cache.begin(sequence)
+                if sequence.watched is not None and sequence.watched.error is not None:
+                    self._finish(sequence, FinishReason.ERROR, sequence.watched.error)
         for request_id, outputs in zip(sampling, sampled, strict=True):
             first, sequence = outputs[0], self._live(request_id)
             if sequence and isinstance(first, Finish) and first.is_broken:
@@ -313,6 +315,8 @@ class Scheduler:
         (self.running if sequence in self.running else self.waiting).remove(sequence)
         self.cache.close(sequence)
         self.speculation.close(sequence)
+        if sequence.watched is not None:
+            sequence.watched.is_over = True
         del self._sequences[sequence.request.id], self._said[sequence.request.id]
         self._outputs.append(Finish(sequence.request.id, reason, error))
 
