@@ -21,7 +21,9 @@ function Attention({ record, lens }) {
   if (!lens) return html`<p class="empty">Attention is computed by a server: open its page at /inspect.</p>`;
   if (pattern.error) return html`<p class="empty">${pattern.error}</p>`;
   const weights = weightsOf(pattern.value, head);
-  const strip = all.map((token, index) => ({ text: token.text, kind: index > position ? "later" : "looked", weight: weights[index] ?? 0 }));
+  const most = Math.max(1e-6, ...weights);
+  const shade = (index) => Math.sqrt((weights[index] ?? 0) / most); // small ones can be seen, too
+  const strip = all.map((token, index) => ({ text: token.text, kind: index > position ? "later" : "looked", weight: shade(index) }));
   return html`
     <p>Choose a token: the darker another one, the more this one looked at it. A token sees only what is before it.</p>
     <${Choices} ...${{ answer: pattern.value, layer, setLayer, head, setHead }} />
@@ -43,12 +45,11 @@ function useAnswer(lens, question) {
   return answer;
 }
 
-// The weights of one head, or the mean of all, scaled so that the largest is 1.
+// The weights of one head, or the mean of all; they come in thousandths.
 function weightsOf(answer, head) {
   if (!answer) return [];
   const heads = head === null ? answer.heads : [answer.heads[head]];
-  const mean = heads[0].map((_, key) => heads.reduce((total, each) => total + each[key], 0) / heads.length);
-  return mean;
+  return heads[0].map((_, key) => heads.reduce((total, each) => total + each[key], 0) / (1000 * heads.length));
 }
 
 function Choices({ answer, layer, setLayer, head, setHead }) {

@@ -49,7 +49,7 @@ function Page() {
     <${Tabs} ...${{ name, choose }} />
     <main id="pane" role="tabpanel" aria-labelledby=${`tab-${name}`} tabindex="0">
       <h2>${PANES[name].title}</h2>
-      <${Pane} ...${{ name, record: records.record, talk, state, setState }} />
+      <${Pane} ...${{ name, records, talk, state, setState }} />
     </main>`;
 }
 
@@ -57,7 +57,15 @@ function Page() {
 function useRecords() {
   const [lines, setLines] = useState([]);
   const [record, setRecord] = useState(null);
-  const open = async (id) => setRecord(await client.get(`minimsg/traces/${id}`));
+  const [isLoading, setLoading] = useState(false);
+  const open = async (id) => {
+    setLoading(true);
+    try {
+      setRecord(await client.get(`minimsg/traces/${id}`));
+    } finally {
+      setLoading(false);
+    }
+  };
   const refresh = async (id) => {
     const { data } = await client.get("minimsg/traces");
     setLines(data);
@@ -65,7 +73,7 @@ function useRecords() {
     if (wanted && !data.some((line) => line.id === wanted)) throw new Error(NO_TRACE);
     if (wanted) await open(wanted);
   };
-  return { lines, record, open, refresh };
+  return { lines, record, isLoading, open, refresh };
 }
 
 function Picker({ records: { lines, record, open } }) {
@@ -96,11 +104,11 @@ function Tabs({ name, choose }) {
     </div>`;
 }
 
-function Pane({ name, record, talk, state, setState }) {
+function Pane({ name, records: { record, isLoading }, talk, state, setState }) {
   if (name === "Chat") return chat.render(talk);
   if (name === "Engine") return html`<${Live} ...${{ state, setState }} />`;
   if (name === "Events" && talk.wire && !(talk.wire.isOver && record)) return wire.render({ id: "live", ...talk.wire });
-  if (!record) return html`<p class="empty">${NO_RECORD}</p>`;
+  if (!record) return html`<p class="empty" role="status">${isLoading ? "Fetching the record…" : NO_RECORD}</p>`;
   return PANES[name].render(record, {
     ask: (token) => client.post("minimsg/logits", { trace: record.id, token }),
     lens: (question) => client.post("minimsg/lens", { trace: record.id, ...question }),
@@ -110,14 +118,14 @@ function Pane({ name, record, talk, state, setState }) {
 // The engine while the pane is open. Whoever wants less motion gets it once a second.
 function Live({ state, setState }) {
   const [isLive, setLive] = useState(false);
-  const paused = useRef(false);
+  const isPaused = useRef(false);
   useEffect(() => {
     const ending = new AbortController();
-    const holding = setInterval(() => paused.current && order("pause"), 1000 * HOLD_S);
+    const holding = setInterval(() => isPaused.current && order("pause"), 1000 * HOLD_S);
     watch(ending.signal, setState, setLive);
     return () => { ending.abort(); clearInterval(holding); };
   }, []);
-  paused.current = state.paused;
+  isPaused.current = state.paused;
   const order = (name) => client.post(`minimsg/engine/${name}`).then((next) => setState((old) => joined(old, next)), () => {});
   return engine.render(state, { order, isLive });
 }

@@ -31,7 +31,7 @@ function Sampler({ record, ask }) {
     <${Tokens} name="Tokens of the reply" tokens=${strip} selected=${index} onSelect=${select} />
     <${Knobs} ...${{ knobs, turn, number, setNumber, own: sampling }} />
     <${Needle} ...${{ outcome, number }} />
-    <${Candidates} ...${{ outcome, chosen: tokens[index], picked: pick(outcome, number) }} />
+    <${Candidates} ...${{ outcome, chosen: tokens[index], picked: pick(outcome, number), isWhole: choice.rest !== null }} />
     <${Facts} ...${{ token: tokens[index], choice }} />`;
 }
 
@@ -49,7 +49,7 @@ function useChoice(record, index, ask, setNumber) {
     return () => { isOver = true; };
   }, [index]);
   const token = record.tokens[index];
-  return asked?.index === index ? asked : { top: token?.top ?? [], rest: [] };
+  return asked?.index === index ? asked : { top: token?.top ?? [], rest: null };
 }
 
 // 0 for a token that was certain, 1 for one of less than one in a thousand.
@@ -88,10 +88,11 @@ function Needle({ outcome, number }) {
     </svg>`;
 }
 
-function Candidates({ outcome, chosen, picked }) {
+function Candidates({ outcome, chosen, picked, isWhole }) {
   const rows = outcome.rows.slice(0, SHOWN);
   const hidden = outcome.rows.slice(SHOWN);
   const share = hidden.reduce((total, row) => total + row.share, outcome.rest);
+  const others = isWhole ? html`<${Bar} share=${share} />` : html`<span class="quiet">not known</span>`;
   const isPickHidden = picked === null || picked >= SHOWN;
   return html`
     <div class="scroll" tabindex="0" role="region" aria-label="Candidates">
@@ -105,7 +106,7 @@ function Candidates({ outcome, chosen, picked }) {
             <td><${Bar} share=${row.share} /></td>
             <td>${[index === picked && "picked", row.id === chosen.id && "came"].filter(Boolean).join(", ")}</td>
           </tr>`)}
-        <tr><th scope="row">all others</th><td></td><td><${Bar} share=${share} /></td><td>${isPickHidden ? "picked" : ""}</td></tr>
+        <tr><th scope="row">all others</th><td></td><td>${others}</td><td>${isPickHidden ? "picked" : ""}</td></tr>
       </tbody>
     </table>
     </div>`;
@@ -121,6 +122,6 @@ function Facts({ token, choice }) {
     notes.push(`A grammar left ${percent(token.allowed)} of all tokens; the bench shows what the model wanted.`);
   }
   if (token.forced_by) notes.push(`It was forced by ${token.forced_by}.`);
-  if (!choice.rest.length) notes.push(`Only the ${count(choice.top.length)} likeliest are known here.`);
+  if (!choice.rest) notes.push(`Only the ${count(choice.top.length)} likeliest are known here.`);
   return html`<p class="quiet">${notes.join(" ")}</p>`;
 }

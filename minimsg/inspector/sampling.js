@@ -2,11 +2,11 @@
 // then top-p, then one random number. tests/inspector/test_sampling.py holds the two together.
 //
 // `choice` is {top: [[id, text, logprob]], rest: [[count, logprob]]}: the likeliest, best first,
-// equal ones by id; all others as groups of about the same log probability. `rest` may be empty.
+// equal ones by id; all others as groups of about the same log probability, or null: not known.
 
 const MIN_TEMPERATURE = 1e-30;
 
-// What becomes of each candidate: {rows: [{id, text, model, share, isKept}], rest, isGreedy}.
+// What becomes of each candidate: {rows: [{id, text, model, share, isKept}], rest}.
 // `model` is the model's own probability, `share` the one that is drawn with; they are of all ids.
 export function distribution(choice, { temperature, top_k, top_p }) {
   const { weights, rest } = weigh(choice, temperature);
@@ -26,14 +26,14 @@ export function distribution(choice, { temperature, top_k, top_p }) {
 }
 
 // The place in `rows` of what a random number in [0, 1) picks; null: it is one of the rest.
-export function pick({ rows }, number) {
+export function pick({ rows, rest }, number) {
   let end = 0;
   for (const [index, row] of rows.entries()) {
     end += row.share;
     if (number < end) return index;
   }
   const kept = rows.filter((row) => row.isKept).length;
-  return kept < rows.length || end > 1 - 1e-12 ? kept - 1 : null;
+  return rest > 0 ? null : kept - 1;
 }
 
 // The weights of the candidates and of all others together, where the best one weighs 1.
@@ -43,7 +43,7 @@ function weigh({ top, rest }, temperature) {
   const weight = (logprob) => Math.exp((logprob - best) / heat);
   return {
     weights: top.map(([, , logprob]) => weight(logprob)),
-    rest: rest.reduce((total, [count, logprob]) => total + count * weight(logprob), 0),
+    rest: (rest ?? []).reduce((total, [count, logprob]) => total + count * weight(logprob), 0),
   };
 }
 

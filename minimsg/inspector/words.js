@@ -7,7 +7,8 @@ export const count = (number) => number.toLocaleString("en");
 export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 export function percent(share) {
-  if (share > 0 && share < 0.001) return "< 0.1%";
+  if (share === 0) return "0%";
+  if (share < 0.001) return "< 0.1%";
   return `${(100 * share).toFixed(share < 0.1 || share > 0.995 ? 1 : 0)}%`;
 }
 

@@ -48,6 +48,7 @@ from minimsg.server.inspect import (
     step_engine,
     watch_engine,
 )
+from minimsg.server.lens import get_lens, get_logits
 from minimsg.server.links import check_public_url
 from minimsg.server.messages import create_message
 from minimsg.server.metrics import METRICS, Metrics, count_requests, metrics, watch_loop
@@ -92,6 +93,8 @@ ROUTES: Final = [
     post("/minimsg/engine/pause", pause_engine),
     post("/minimsg/engine/step", step_engine),
     post("/minimsg/engine/resume", resume_engine),
+    post("/minimsg/logits", get_logits),
+    post("/minimsg/lens", get_lens),
     get("/minimsg/traces", list_traces),
     get("/minimsg/traces/{id}", get_trace),
     get("/health", health),

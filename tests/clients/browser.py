@@ -129,10 +129,10 @@ class Tab:
         ]
         await self.send("Emulation.setEmulatedMedia", features=media)
 
-    async def picture(self, file: Path) -> None:
-        """Write the whole page as it looks now."""
+    async def picture(self) -> bytes:
+        """The whole page as it looks now, as PNG."""
         answer = await self.send("Page.captureScreenshot", captureBeyondViewport=True)
-        file.write_bytes(base64.b64decode(answer["data"]))
+        return base64.b64decode(answer["data"])
 
     async def _read(self) -> None:
         async for message in self._socket:
@@ -176,15 +176,12 @@ async def open_browser(folder: Path) -> AsyncIterator[Tab]:
 
 async def _address(folder: Path, session: aiohttp.ClientSession) -> str:
     """Where its first tab is spoken to: it writes its port into its profile."""
-    file = folder / "DevToolsActivePort"
-    async with asyncio.timeout(WAIT_S):
-        while not (file.exists() and file.read_text().count("\n")):
-            await asyncio.sleep(0.05)
-        port = file.read_text().splitlines()[0]
-        while True:
+    for _ in range(int(WAIT_S / 0.05)):
+        await asyncio.sleep(0.05)
+        with suppress(OSError, ValueError):
+            port = int((folder / "DevToolsActivePort").read_text().splitlines()[0])
             async with session.get(f"http://127.0.0.1:{port}/json") as response:
-                tabs = [each for each in await response.json() if each["type"] == "page"]
-            if tabs:
-                address: str = tabs[0]["webSocketDebuggerUrl"]
-                return address
-            await asyncio.sleep(0.05)
+                for each in await response.json():
+                    if each["type"] == "page":
+                        return str(each["webSocketDebuggerUrl"])
+    raise AssertionError("chromium opened no page")
