@@ -230,6 +230,11 @@ class ServerConfig:
         "whose header minimsg-trace is 1.",
         maximum=10_000,
     )
+    inspect_control: bool = option(
+        False,
+        "Let whoever may ask also pause and step the engine, which holds up all requests; without "
+        "keys on a loopback address anybody may.",
+    )
     drain_timeout_s: float = option(
         30.0, "Seconds that running replies get to finish after SIGTERM."
     )

@@ -28,6 +28,7 @@ from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.runner import Runner
 from minimsg.engine.sampler import Sampler
 from minimsg.engine.scheduler import Scheduler
+from minimsg.engine.snapshot import Snapshot, snapshot
 from minimsg.engine.speculation import DraftCounts, Speculation
 from minimsg.engine.tiles import TiledRunner
 from minimsg.engine.types import (
@@ -151,6 +152,11 @@ class Engine:
         """End a request in any state; its pages are free at once. Unknown ids are fine."""
         with self._lock:
             self.scheduler.cancel(request_id)
+
+    def look(self) -> Snapshot:
+        """What the engine is doing, from any thread."""
+        with self._lock:
+            return snapshot(self.scheduler, self.num_steps)
 
     @property
     def has_work(self) -> bool:

@@ -126,6 +126,11 @@ class Scheduler:
         """The sequences that sample, in order; those with drafts have several of the S rows."""
         return [self._scheduled[request_id] for request_id in dict.fromkeys(batch.sample_ids)]
 
+    @property
+    def tenants(self) -> dict[str, str]:
+        """Whose each request of the latest batch is."""
+        return {id: sequence.request.tenant for id, sequence in self._scheduled.items()}
+
     def commit(self, batch: Batch, sampled: list[list[Sampled]]) -> list[Output]:
         """Take what a step computed and sampled; everything to be said since the last commit.
 
