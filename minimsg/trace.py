@@ -168,7 +168,7 @@ class TracedToken:
 class TracedSegment:
     """What a parser made of the text: `parsing/segments.py`."""
 
-    kind: Literal["text", "thinking", "call_start", "call_input", "call_end"]
+    kind: Literal["text", "cited", "thinking", "call_start", "call_input", "call_end"]
     text: str  # the tool's name of "call_start"
     at_s: float
 

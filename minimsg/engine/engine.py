@@ -31,6 +31,7 @@ from minimsg.engine.scheduler import Scheduler
 from minimsg.engine.snapshot import Snapshot, snapshot
 from minimsg.engine.speculation import DraftCounts, Speculation
 from minimsg.engine.tiles import TiledRunner
+from minimsg.engine.timeline import Timeline
 from minimsg.engine.types import (
     Batch,
     CacheCounts,
@@ -87,6 +88,7 @@ class Engine:
         self.runner = (TiledRunner if is_tiled else Runner)(model, cache, device)
         self.draft_counts = DraftCounts()
         self.sampler = Sampler(one_by_one=config.deterministic)
+        self.timeline = Timeline(config.page_size)
         self.batch: Batch | None = None  # the latest, for those who look on
         self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread
         self.reset()
@@ -107,6 +109,7 @@ class Engine:
             max_context=self.max_context,
             max_step_tokens=config.max_step_tokens,
             max_sequences=config.max_sequences,
+            timeline=self.timeline,
         )
         with self._lock:
             self.pool, self.cache, self.scheduler = pool, cache, scheduler
@@ -157,6 +160,11 @@ class Engine:
         """What the engine is doing, from any thread."""
         with self._lock:
             return snapshot(self.scheduler, self.num_steps)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps that were begun, before a `reset` too."""
+        return self.timeline.num_steps
 
     @property
     def has_work(self) -> bool:

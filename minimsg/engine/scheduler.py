@@ -50,6 +50,7 @@ class Scheduler:
         max_context: int,
         max_step_tokens: int,
         max_sequences: int,
+        timeline: Timeline | None = None,
     ) -> None:
         self.cache = cache
         self.speculation = speculation
@@ -64,7 +65,7 @@ class Scheduler:
         self.waiting: list[Sequence] = []
         self.running: list[Sequence] = []
         self.num_preemptions = 0
-        self.timeline = Timeline(self.page_size)
+        self.timeline = timeline or Timeline(self.page_size)
         self._num_arrived = 0
         self._sequences: dict[str, Sequence] = {}
         self._said: dict[str, CacheCounts] = {}

@@ -16,6 +16,7 @@ from pydantic import JsonValue, TypeAdapter
 from minimsg.engine.types import CacheCounts, Finish, FinishReason, Stepped, Token
 from minimsg.errors import RequestError
 from minimsg.parsing.segments import (
+    CitedSegment,
     Segment,
     TextSegment,
     ThinkingSegment,
@@ -237,6 +238,8 @@ def _segment(at_s: float, segment: Segment) -> TracedSegment:
     match segment:
         case TextSegment(text):
             return TracedSegment("text", text, at_s)
+        case CitedSegment(text):
+            return TracedSegment("cited", text, at_s)
         case ThinkingSegment(text):
             return TracedSegment("thinking", text, at_s)
         case ToolCallStart(name):

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import minimsg
 from minimsg.inspector import show
@@ -25,11 +26,11 @@ def hostile() -> Trace:
     return replace(trace, prompt=prompt, tokens=tokens)
 
 
-def data_of(html: str) -> dict[str, object]:
+def data_of(html: str) -> dict[str, Any]:
     """The data in the document of a frame."""
     (document,) = re.findall(r'srcdoc="([^"]*)"', html)
     (text,) = re.findall(r"id=data>(.*?)</script>", unescape(document), re.S)
-    value: dict[str, object] = json.loads(text)
+    value: dict[str, Any] = json.loads(text)
     return value
 
 
@@ -61,8 +62,8 @@ def test_an_engine_is_shown_as_it_is_now() -> None:
     steps = model.steps("Hello.", max_tokens=3, temperature=0)
     next(steps)
     data = data_of(show(model.engine)._repr_html_())
-    steps.close()
+    list(steps)
     assert data["type"] == "engine"
-    (sequence,) = data["sequences"]  # type: ignore[misc]
+    (sequence,) = data["sequences"]
     assert sequence["state"] == "running"
-    assert data["pages"].count(5) == sequence["num_pages"] > 0  # type: ignore[attr-defined]
+    assert data["pages"].count(5) == sequence["num_pages"] > 0
