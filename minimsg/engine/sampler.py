@@ -128,7 +128,9 @@ class Sampler:
         for index, (row, id) in enumerate(zip(rows, ids, strict=True)):
             n = row.request.sampling.top_logprobs
             top = likeliest(logits[index] - normalizers[index], n) if n else ()
-            tokens.append(Token(row.request.id, id, logprobs[index], top))
+            watched = row.sequence.watched
+            attended = watched.attended() if watched and watched.attended else ()
+            tokens.append(Token(row.request.id, id, logprobs[index], top, attended))
         return tokens
 
 

@@ -75,7 +75,7 @@ async def reply(
         for event in stages.start(tokens.counts):
             yield event
         async for token in tokens:
-            for event in stages.push(token.id):
+            for event in stages.push(token.id, token.attended):
                 yield event
             if stages.hit is not None:
                 break
