@@ -18,6 +18,7 @@ from dataclasses import replace
 import torch
 
 from minimsg.config import EngineConfig
+from minimsg.engine.attending import with_attention
 from minimsg.engine.cache import PagedKVCache
 from minimsg.engine.draw import NUM_CANDIDATES
 from minimsg.engine.entries import Entries
@@ -143,7 +144,7 @@ class Engine:
         if request.sampling.seed is None:
             sampling = replace(request.sampling, seed=secrets.randbits(63))
             request = replace(request, sampling=sampling)
-        watched = self.hooks.take(request.id)
+        watched = with_attention(self.hooks.take(request.id), request, self.hooks.points)
         with self._lock:
             counts = self.scheduler.add(
                 Sequence(request, list(request.prompt_ids), watched=watched)
@@ -273,6 +274,8 @@ def check_request(request: GenerationRequest, vocab_size: int) -> None:
     for holds, path, why in rules:
         if not holds:
             raise InvalidRequest(path, why)
+    if any(not 0 <= start <= stop <= len(ids) for start, stop in request.passages):
+        raise InvalidRequest("", "a passage lies outside the prompt")
 
 
 def check_images(request: GenerationRequest, *, sees: bool) -> None:

@@ -137,7 +137,9 @@ class Sampler:
             top = likeliest(own, n) if own is not None and n else ()
             if own is not None and row.request.is_traced:
                 choice = choice_of(own, scores[index], row)
-            tokens.append(Token(row.request.id, id, logprobs[index], top, choice))
+            watched = row.sequence.watched
+            attended = watched.attended() if watched and watched.attended else ()
+            tokens.append(Token(row.request.id, id, logprobs[index], top, attended, choice))
         return tokens
 
 

@@ -130,6 +130,7 @@ class GenerationRequest:
     hook: TokenHook | None = None
     marks: tuple[CacheMark, ...] = ()  # in order of length
     images: tuple[ImageSpan, ...] = ()  # in order of place
+    passages: tuple[tuple[int, int], ...] = ()  # spans of ids that tokens say how they attend to
     priority: Priority = Priority.INTERACTIVE
     is_traced: bool = False  # its steps are told, and more of its tokens
 
@@ -192,6 +193,7 @@ class Token:
     id: int
     logprob: float  # natural log, of the model's own distribution (before temperature)
     top: tuple[tuple[int, float], ...] = ()  # (id, logprob), likeliest first
+    attended: tuple[float, ...] = ()  # attention paid to each of the request's passages, 0 to 1
     choice: Choice | None = None  # of a traced request
 
 
@@ -218,6 +220,7 @@ class Watched:
     is_patched: bool = False  # a row was changed: no page that is filled from now on is shared
     error: str | None = None  # what one of them raised: the sequence ends with it
     is_over: bool = False  # the sequence has ended
+    attended: Callable[[], tuple[float, ...]] | None = None  # what the next token has attended to
 
 
 @dataclass(slots=True, eq=False)  # compared by identity: two may hold equal ids

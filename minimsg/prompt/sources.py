@@ -16,9 +16,10 @@ from itertools import pairwise
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.conversation import gap_before
 from minimsg.prompt.encode import token_starts
+from minimsg.prompt.marks import Marks, image_places
 from minimsg.prompt.reading import Reading
 from minimsg.prompt.spans import Search, Source, Span
-from minimsg.prompt.values import block_of
+from minimsg.prompt.values import Kind, block_of
 
 
 def map_sources(reading: Reading, chat: ChatModel) -> list[Source | None]:
@@ -27,12 +28,35 @@ def map_sources(reading: Reading, chat: ChatModel) -> list[Source | None]:
     assert chat.traits is not None
     text = "".join(piece.text for piece in reading.pieces)
     starts = token_starts(reading.pieces, chat.tokenizer)
-    spans = Search(reading, chat.template, chat.traits).spans()
+    search = Search(reading, chat.template, chat.traits)
+    marks = chat.template.marks
+    texts = {value.path: value.text for value in search.values if value.kind is Kind.TEXT}
+    spans = [
+        part
+        for span in search.spans()
+        for part in _between_images(span, texts.get(span.source.path, ""), marks)
+    ]
     prefix_starts = chat.tokenizer.starts(reading.prefix, at_start=False)
     return [
         *_assigned(starts, len(text), spans),
         *_assigned(prefix_starts, len(reading.prefix), _prefix_spans(reading)),
     ]
+
+
+def _between_images(span: Span, text: str, marks: Marks) -> list[Span]:
+    """A span of the value `text`, cut at its images, which are longer than their markers."""
+    source = span.source
+    places = image_places(text[source.start : source.end])
+    if not places or len(marks.shown(text[source.start : source.end])) != span.end - span.begin:
+        return [span]
+    cuts = sorted({source.start, source.end, *(source.start + place for place in places)})
+    parts: list[Span] = []
+    begin = span.begin
+    for start, end in pairwise(cuts):
+        length = len(marks.shown(text[start:end]))
+        parts.append(Span(begin, begin + length, Source(source.path, start, end)))
+        begin += length
+    return parts
 
 
 def _assigned(starts: Sequence[int], end: int, spans: Sequence[Span]) -> list[Source | None]:

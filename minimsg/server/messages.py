@@ -96,7 +96,7 @@ async def _reply(
         async for token in tokens:
             if recording is not None:
                 recording.push_token(token, len(tokens.steps))
-            for event in stages.push(token.id):
+            for event in stages.push(token.id, token.attended):
                 yield event
             if stages.hit is not None:
                 break

@@ -9,7 +9,7 @@ where ids come from (`messages.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from minimsg.citing.citer import Citer
@@ -71,9 +71,11 @@ class Stages:
         self._builder.count(self._usage(counts))
         return self._builder.start()
 
-    def push(self, id: int) -> list[Event]:
-        """What is certain after `id`."""
+    def push(self, id: int, attended: Sequence[float] = ()) -> list[Event]:
+        """What is certain after `id`, which has `attended` to what may be cited."""
         self.num_tokens += 1
+        if self._citer is not None:
+            self._citer.attend(attended)
         if id in self._end_ids:
             return []
         events = self._show(self._parser.push(self._detokenizer.push(id)))

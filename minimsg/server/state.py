@@ -196,6 +196,7 @@ class Server:
             tenant=tenant,
             prompt_ids=prepared.prompt_ids,
             images=prepared.images,
+            passages=prepared.citing.spans if prepared.citing else (),
             max_tokens=prepared.max_tokens,
             end_ids=self.chat.end_ids,
             sampling=prepared.sampling,

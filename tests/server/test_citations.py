@@ -109,12 +109,12 @@ async def test_the_sdk_adds_the_stream_up_to_the_plain_message(citing: Running) 
         block.to_dict() for block in plain.content
     ]
     assert [type(citation) for citation in seen] == [anthropic.types.CitationCharLocation] * 2
-    assert plain.content[1].citations == [seen[0]]  # type: ignore[union-attr]
+    assert plain.content[1].citations == [seen[0]]
 
 
 async def test_a_cited_reply_reads_as_it_was_written_when_it_comes_back(citing: Running) -> None:
     first, _ = await citing.post(ask(document()))
-    question = ask(document())["messages"][0]  # type: ignore[index, call-overload]
+    question = ask(document())["messages"][0]
     counts = []
     for content in (first["content"], TAPE):
         turns = [
@@ -144,7 +144,7 @@ async def test_a_stop_sequence_and_a_cut_end_a_sentence_too(citing: Running) -> 
         ask(document(), max_tokens=len("Let me see. Ada Holt built the mill"))
     )
     assert cut["stop_reason"] == "max_tokens"
-    assert cut["content"][1] == {  # type: ignore[index, call-overload]
+    assert cut["content"][1] == {
         "type": "text",
         "text": "Ada Holt built the mill",
         "citations": [char_location(*FIRST)],
@@ -169,8 +169,8 @@ async def test_what_a_tool_found_is_cited_and_the_call_after_it_is_whole(
     )
     content: Any = reply["content"]
     text, called = content
-    assert text["citations"] == [char_location(*SECOND, index=1)]  # type: ignore[index, call-overload]
-    assert called["type"] == "tool_use"  # type: ignore[index, call-overload]
+    assert text["citations"] == [char_location(*SECOND, index=1)]
+    assert called["type"] == "tool_use"
     assert reply["stop_reason"] == "tool_use"
 
 
