@@ -1,7 +1,7 @@
 """`minimsg bench --vs citations`: how often a reply cites the sentence that it was taken from.
 
 Questions with known answers (`cited.toml`) are put to the model together with two documents,
-the one that has the answer first. What is judged is the block of the reply that holds the
+the one that has the answer last. What is judged is the block of the reply that holds the
 answer: its one right citation is the sentence that says it. Replies without the answer are
 counted, not judged. Thresholds were chosen on the half of the documents that is for tuning.
 
@@ -28,7 +28,7 @@ from minimsg.protocol.dialect import OLD
 
 KINDS: Final = ("off", "overlap", "attention")  # of `--citations`
 HALVES: Final = ("tuning", "held out")
-WISH: Final = "Answer in one sentence, in the words of the document."
+WISH: Final = "Answer in one sentence."
 MAX_TOKENS: Final = 40
 
 
@@ -37,7 +37,7 @@ class Case:
     """A question, words that a right answer has, and the sentence that says it."""
 
     half: str
-    documents: tuple[Mapping[str, Any], ...]  # the first of them has the answer
+    documents: tuple[Mapping[str, Any], ...]  # the last of them has the answer
     question: str
     answer: str
     source: str
@@ -91,7 +91,7 @@ def cases() -> list[Case]:
     text = files("minimsg.bench").joinpath("cited.toml").read_text(encoding="utf-8")
     documents = tomllib.loads(text)["documents"]
     return [
-        Case(HALVES[place % 2], (document, documents[place - 2]), question, answer, source)
+        Case(HALVES[place % 2], (documents[place - 2], document), question, answer, source)
         for place, document in enumerate(documents)
         for question, answer, number in document["questions"]
         for source in [document["sentences"][number]]
@@ -109,11 +109,18 @@ async def _scores(model: str, kind: str, settings: VersusSettings) -> dict[str, 
     asked = Asked(model, engine, server, BY_TEMPLATE, OLD, ())
     scores = {half: Score() for half in HALVES}
     async with Answerer.open(asked) as answerer:
-        for case in cases():
-            params = json.dumps(case.params(model)).encode()
-            _, result = await answerer.answer(Line(1, params, "question", params))
-            scores[case.half].add(case, json.loads(result)["message"]["content"])
+        replies = await asyncio.gather(*(_reply(answerer, case, model) for case in cases()))
+    for case, content in zip(cases(), replies, strict=True):
+        scores[case.half].add(case, content)
     return scores
+
+
+async def _reply(answerer: Answerer, case: Case, model: str) -> list[dict[str, Any]]:
+    """The blocks of the answer."""
+    params = json.dumps(case.params(model)).encode()
+    _, result = await answerer.answer(Line(1, params, case.question, params))
+    blocks: list[dict[str, Any]] = json.loads(result)["message"]["content"]
+    return blocks
 
 
 def _block(document: Mapping[str, Any]) -> dict[str, Any]:

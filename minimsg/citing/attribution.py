@@ -7,8 +7,7 @@
 - Where attention was recorded, a passage gets `ATTENTION` times its share of what the tokens
   paid to all passages on top; one without any word of the sentence gets nothing.
 - The strongest passage is cited if it has `MIN_GAIN`, further ones if they add that much with
-  words that the others do not have, as long as all together have `MIN_SHARE`. Of equals the
-  shorter one is taken, then the earlier one.
+  words that the others do not have. Of equals the shorter one is taken, then the earlier one.
 
 Deterministic: no chance, no clock, no order of sets. Knows sentences and passages.
 """
@@ -23,7 +22,6 @@ from typing import Final
 from minimsg.citing.passages import Passage
 from minimsg.citing.words import stems
 
-MIN_SHARE: Final = 0.5
 MIN_GAIN: Final = 0.3
 ATTENTION: Final = 0.4
 MAX_SOURCES: Final = 3  # of a sentence
@@ -61,15 +59,13 @@ def sources_of(sentence: str, index: Index, attention: Sequence[float] = ()) -> 
     total, paid = sum(weights.values()), sum(attention) or 1.0
     bonus = [ATTENTION * each / paid for each in attention]
     chosen: list[int] = []
-    strength = 0.0
     while weights and len(chosen) < MAX_SOURCES:
         best, gain = _best(weights, total, index, bonus)
         if gain < MIN_GAIN:
             break
         chosen.append(best)
-        strength += gain
         weights = {s: w for s, w in weights.items() if best not in index.postings.get(s, ())}
-    return [index.passages[number] for number in chosen] if strength >= MIN_SHARE else []
+    return [index.passages[number] for number in chosen]
 
 
 def _weight(stem: str, index: Index) -> float:

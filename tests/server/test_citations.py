@@ -91,7 +91,8 @@ async def test_cited_sentences_are_blocks_of_their_own(citing: Running) -> None:
 async def test_a_streamed_reply_is_the_plain_one(citing: Running) -> None:
     body = ask(document())
     events = await citing.stream(body)
-    deltas = [e["delta"]["type"] for e in events if e["type"] == "content_block_delta"]  # type: ignore[index, call-overload]
+    given: list[Any] = [each for each in events if each["type"] == "content_block_delta"]
+    deltas = [each["delta"]["type"] for each in given]  # type: ignore[index, call-overload]
     cited = ["text_delta", "citations_delta"]
     assert deltas == ["text_delta", *cited, *cited, "text_delta"]
     plain, _ = await citing.post(body)
@@ -114,7 +115,8 @@ async def test_the_sdk_adds_the_stream_up_to_the_plain_message(citing: Running) 
 
 async def test_a_cited_reply_reads_as_it_was_written_when_it_comes_back(citing: Running) -> None:
     first, _ = await citing.post(ask(document()))
-    question = ask(document())["messages"][0]
+    asked: Any = ask(document())
+    question = asked["messages"][0]
     counts = []
     for content in (first["content"], TAPE):
         turns = [
@@ -144,7 +146,9 @@ async def test_a_stop_sequence_and_a_cut_end_a_sentence_too(citing: Running) -> 
         ask(document(), max_tokens=len("Let me see. Ada Holt built the mill"))
     )
     assert cut["stop_reason"] == "max_tokens"
-    assert cut["content"][1] == {
+    content: Any = cut["content"]
+    _, block = content
+    assert block == {
         "type": "text",
         "text": "Ada Holt built the mill",
         "citations": [char_location(*FIRST)],
