@@ -150,7 +150,7 @@ class LinearOperator(Protocol):
 class HeadsOperator(Protocol):
     """What a backend may offer beyond attention: the heads of a layer from the projection on.
 
-    The reference form is `Attention._attend` in `models/layers.py`.
+    The reference form is `Attention.attend` in `models/layers.py`.
     """
 
     def attend_heads(
@@ -167,7 +167,7 @@ class HeadsOperator(Protocol):
     ) -> Tensor:
         """`attention` of heads `(T, Hq + 2 Hkv, D)`: queries and keys normalized and rotated.
 
-        Returns `(T, Hq, D)`; `heads` may be overwritten.
+        Returns `(T, Hq, D)`; queries and keys in `heads` are then those that were attended.
         """
 
 

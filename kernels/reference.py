@@ -48,6 +48,29 @@ class Backend:
         return output
 
 
+def pattern(
+    query: Tensor,
+    pages: Pages,
+    page_table: Tensor,
+    context: int,
+    *,
+    scale: float,
+    window: int | None = None,
+) -> Tensor:
+    """What the last tokens of a sequence pay to each before them, and to themselves.
+
+    query `(t, Hq, D)`, rotated; keys are read from the pages `(P,)`. `(t, Hq, context)`
+    float32: rows of 1 in sum, 0 where nothing can be seen.
+    """
+    num_kv_heads, head_dim = pages.key.shape[2:]
+    slots = _slots(page_table, page_size=pages.key.shape[1])[:context]
+    keys = pages.key.view(-1, num_kv_heads, head_dim)[slots].float()
+    grouped = query.float().reshape(len(query), num_kv_heads, -1, head_dim)  # keys stay single
+    scores = torch.einsum("tkgd,ckd->tkgc", grouped, keys).flatten(1, 2) * scale
+    visible = _visible(len(query), context, window, query.device)
+    return scores.masked_fill(~visible[:, None], -torch.inf).softmax(dim=-1)
+
+
 def _slots(page_table: Tensor, *, page_size: int) -> Tensor:
     """Every slot of the pages `(P,)`, in the order of the sequence: `(P * page_size,)`."""
     offsets = torch.arange(page_size, device=page_table.device)

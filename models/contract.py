@@ -33,6 +33,42 @@ class Sight:
 
 
 @dataclass(frozen=True)
+class Attended:
+    """What a layer's attention has just done: its queries as they were rotated, and its output."""
+
+    layer: int
+    query: Tensor  # (T, Hq, D)
+    output: Tensor  # (T, Hq, D)
+    pages: Pages  # the new keys and values are in them
+    layout: Layout
+    scale: float
+    window: int | None
+
+
+class Watch(Protocol):
+    """Who looks at the points of a step (`points.py`), and may change rows there."""
+
+    def wants(self, point: str) -> bool:
+        """Whether anybody looks there: what is computed only to be seen need not be, else."""
+
+    def visit(self, point: str, values: Tensor) -> list[slice]:
+        """Show the values of all rows, `(T, ...)`; the rows that were changed, in place."""
+
+    def attended(self, attended: Attended) -> None:
+        """Show a layer's attention."""
+
+
+@runtime_checkable
+class WatchedModel(Protocol):
+    """A model that has named points, and visits them for the watch of its inputs."""
+
+    points: tuple[str, ...]
+
+    def logits(self, residual: Tensor) -> Tensor:
+        """(S, V) float32 of rows `(S, hidden)` of the residual stream, behind whatever layer."""
+
+
+@dataclass(frozen=True)
 class Inputs:
     """One step's tensors. T new tokens of all sequences, S rows whose logits are wanted."""
 
@@ -42,6 +78,7 @@ class Inputs:
     layout: Layout
     axes: Tensor | None = None  # (3, T) int64: rotary positions, where any differ from `positions`
     sight: Sight | None = None  # if any row is of a picture
+    watch: Watch | None = None  # if anybody looks: then the layers run one by one
 
 
 class Model(Protocol):

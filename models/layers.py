@@ -31,8 +31,9 @@ from minimsg.kernels.contract import (
     Pages,
     Rotation,
 )
+from minimsg.models import points, watched
 from minimsg.models.config import ModelConfig
-from minimsg.models.contract import Inputs, PagedSpec
+from minimsg.models.contract import Inputs, PagedSpec, Watch
 from minimsg.models.rope import Rotary
 
 
@@ -148,19 +149,29 @@ class Attention(nn.Module):
     ) -> None:
         """Adds to `x` `(T, hidden)` in place; stores the new keys and values in `pages`."""
         heads = self.input(x, norm).view(len(x), -1, self.head_dim)  # (T, Hq + 2 Hkv, D)
-        attended = self._attend(heads, rotation, pages, layout)  # (T, Hq, D)
+        attended = self.attend(heads, rotation, pages, layout)  # (T, Hq, D)
         self.output(attended.view(len(x), -1), add_to=x)
 
-    def _attend(self, heads: Tensor, rotation: Rotation, pages: Pages, layout: Layout) -> Tensor:
+    def attend(self, heads: Tensor, rotation: Rotation, pages: Pages, layout: Layout) -> Tensor:
+        """Attention `(T, Hq, D)` of heads `(T, Hq + 2 Hkv, D)`, which may be rotated in place."""
         if self.operator is not None:
             return self.operator.attend_heads(
                 heads, self.head_norm, rotation, pages, layout,
                 num_heads=self.num_heads, scale=self.scale, window=self.window,
             )  # fmt: skip
-        rotated, value = heads[:, : -self.num_kv_heads], heads[:, -self.num_kv_heads :]
+        return self.attend_rotated(*self.rotated(heads, rotation), pages, layout)
+
+    def rotated(self, heads: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
+        """Queries and keys `(T, Hq + Hkv, D)`, normalized and rotated; values as they are."""
+        turning, value = heads[:, : -self.num_kv_heads], heads[:, -self.num_kv_heads :]
         if self.head_norm is not None:
-            rotated = self.head_norm(rotated)
-        rotated = rotation.rotate(rotated)
+            turning = self.head_norm(turning)
+        return rotation.rotate(turning), value
+
+    def attend_rotated(
+        self, rotated: Tensor, value: Tensor, pages: Pages, layout: Layout
+    ) -> Tensor:
+        """Attention `(T, Hq, D)` of what `rotated` gives."""
         query, key = rotated[:, : self.num_heads], rotated[:, self.num_heads :]
         return self.backend.attention(
             query, key, value, pages, layout, scale=self.scale, window=self.window
@@ -241,6 +252,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.vocab_size, self.backend = config.vocab_size, backend
         self.cache_specs = [PagedSpec(config.num_kv_heads, config.head_dim)] * config.num_layers
+        self.points = points.names(config.num_layers)
         self.head = Linear(config.hidden_size, config.vocab_size, bias=False)
         is_tied = config.tie_word_embeddings  # then the head's weight is the embedding, too
         shape = (config.vocab_size, config.hidden_size)
@@ -256,14 +268,27 @@ class Decoder(nn.Module):
     def forward(self, inputs: Inputs, cache: Sequence[Pages]) -> Tensor:
         x = F.embedding(inputs.ids, self._embedding).to(self.norm.weight.dtype)  # (T, hidden)
         reach = max(inputs.layout.context_lens)
-        self.run_layers(x, self.rotary(inputs.positions, x.dtype, reach), cache, inputs.layout)
-        logits: Tensor = self.head(x[inputs.sample_rows], self.norm)  # (S, V)
+        rotation = self.rotary(inputs.positions, x.dtype, reach)
+        self.run_layers(x, rotation, cache, inputs.layout, inputs.watch)
+        return self.logits(x[inputs.sample_rows])
+
+    def logits(self, residual: Tensor) -> Tensor:
+        """(S, V) float32 of rows `(S, hidden)` of the residual stream, behind whatever layer."""
+        logits: Tensor = self.head(residual, self.norm)
         return logits.float()
 
     def run_layers(
-        self, x: Tensor, rotation: Rotation, cache: Sequence[Pages], layout: Layout
+        self,
+        x: Tensor,
+        rotation: Rotation,
+        cache: Sequence[Pages],
+        layout: Layout,
+        watch: Watch | None = None,
     ) -> None:
         """Adds to `x` `(T, hidden)` in place."""
+        if watch is not None:
+            watched.run_layers(self, x, rotation, cache, layout, watch)
+            return
         if self.operator is not None:
             self.operator.run_layers(x, self._joined(cache), rotation, layout)
             return

@@ -8,16 +8,18 @@ decoder's way. Towers are in the families' own files.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from minimsg.kernels.contract import Backend, Layout, Pages, Rotation
+from minimsg.kernels.contract import Backend, Pages, Rotation
+from minimsg.models import points, watched
 from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Inputs, Sight
-from minimsg.models.layers import Decoder, Variant, prefixed
+from minimsg.models.layers import Decoder, DecoderLayer, Variant, prefixed
 from minimsg.models.pixels import patches_of
 from minimsg.models.rope import AxisRotary
 
@@ -54,22 +56,30 @@ class SeeingDecoder(Decoder):
         x = F.embedding(inputs.ids, self._embedding).to(self.norm.weight.dtype)  # (T, hidden)
         rotation = self.rotary.at(inputs.axes, x.dtype)
         if inputs.sight is None:
-            self.run_layers(x, rotation, cache, inputs.layout)
+            self.run_layers(x, rotation, cache, inputs.layout, inputs.watch)
         else:
-            x = self._run_seeing(x, inputs.sight, rotation, cache, inputs.layout)
-        logits: Tensor = self.head(x[inputs.sample_rows], self.norm)  # (S, V)
-        return logits.float()
+            x = self._run_seeing(x, inputs.sight, rotation, cache, inputs)
+        return self.logits(x[inputs.sample_rows])
 
     def _run_seeing(
-        self, x: Tensor, sight: Sight, rotation: Rotation, cache: Sequence[Pages], layout: Layout
+        self, x: Tensor, sight: Sight, rotation: Rotation, cache: Sequence[Pages], inputs: Inputs
     ) -> Tensor:
         """`x` `(T, hidden)` after all layers, its rows of pictures seen."""
         first, *levels = sight.features.to(x.dtype)  # what each of the first layers adds
         x = x.index_copy(0, sight.rows, first)
-        for index, (layer, pages) in enumerate(zip(self.layers, cache, strict=True)):
-            layer(x, rotation, pages, layout)
+        layout, watch = inputs.layout, inputs.watch
+        if watch is not None:
+            watch.visit(points.EMBED, x)
+        layers = cast(Iterable[DecoderLayer], self.layers)
+        for index, (layer, pages) in enumerate(zip(layers, cache, strict=True)):
+            if watch is None:
+                layer(x, rotation, pages, layout)
+            else:
+                watched.run_layer(layer, index, x, rotation, pages, layout, watch)
             if index < len(levels):
                 x.index_add_(0, sight.rows, levels[index])
+        if watch is not None:
+            watched.see_normalized(points.FINAL, self.norm, x, watch)
         return x
 
     @torch.inference_mode()

@@ -90,12 +90,17 @@ def test_wheel_and_sdist_hold_every_package(bare: Path, tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     (sdist,) = tmp_path.glob("*.tar.gz")
     shaders = {f"minimsg/kernels/{path.name}" for path in (ROOT / "kernels").glob("*.metal")}
+    trained = {
+        f"minimsg/tiny_vl/model/{path.name}"
+        for path in (ROOT / "minimsg" / "tiny_vl" / "model").iterdir()
+    }
     inits = {name.replace(".", "/") + "/__init__.py" for name in packages_in_the_tree()}
-    assert inits | shaders <= set(zipfile.ZipFile(wheel).namelist())
+    assert "minimsg/tiny_vl/model/model.safetensors" in trained
+    assert inits | shaders | trained <= set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     on_disk = {
         name.replace("minimsg/models", "models").replace("minimsg/kernels", "kernels")
-        for name in inits | shaders
+        for name in inits | shaders | trained
     }
     assert on_disk <= names

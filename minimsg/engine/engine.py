@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterator
 from collections.abc import Sequence as Ids
 from dataclasses import replace
-from time import monotonic
 
 import torch
 
@@ -31,7 +30,6 @@ from minimsg.engine.sampler import Sampler
 from minimsg.engine.scheduler import Scheduler
 from minimsg.engine.speculation import DraftCounts, Speculation
 from minimsg.engine.tiles import TiledRunner
-from minimsg.engine.timeline import told
 from minimsg.engine.types import (
     Batch,
     CacheCounts,
@@ -44,6 +42,7 @@ from minimsg.engine.types import (
     Step,
     Token,
 )
+from minimsg.engine.watching import Functions, Hooks
 from minimsg.errors import ConfigError, GenerationFailed, InvalidRequest
 from minimsg.models.contract import Model, SeeingModel
 
@@ -88,7 +87,6 @@ class Engine:
         self.draft_counts = DraftCounts()
         self.sampler = Sampler(one_by_one=config.deterministic)
         self.batch: Batch | None = None  # the latest, for those who look on
-        self.num_steps = 0
         self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread
         self.reset()
 
@@ -96,6 +94,7 @@ class Engine:
         """Forget every request and everything cached; the weights stay as they are."""
         config = self.config
         self.runner.encodings.clear()
+        self.hooks.clear()
         pool = PagePool(self.num_pages)
         index = PrefixIndex(pool, config.page_size)
         entries = Entries(index, int(self.num_pages * config.pin_budget))
@@ -113,27 +112,40 @@ class Engine:
 
     def step(self) -> list[Output]:
         """Compute one batch and say what came of it. A failure ends only whose it is."""
-        started = monotonic()
         with self._lock:
             batch = self.batch = self.scheduler.schedule()
-        self.num_steps += 1
-        changes = self.scheduler.take_changes()
-        outputs = self._compute(batch)
-        if not changes:  # nobody looks on
-            return outputs
-        return [*told(batch, changes, self.num_steps, started, self.config.page_size), *outputs]
+        try:
+            logits = self.runner.run(batch)
+            tokens = self.sampler.sample(logits, self.scheduler.sampling(batch))
+        except Exception:  # the boundary: the engine lives on
+            return self._compute_one_by_one(batch)
+        with self._lock:
+            return self.scheduler.commit(batch, tokens)
 
-    def add(self, request: GenerationRequest) -> CacheCounts:
+    @property
+    def hooks(self) -> Hooks:
+        """Who looks at activations (`watching.py`)."""
+        return self.runner.hooks
+
+    def add(self, request: GenerationRequest, hooks: Functions | None = None) -> CacheCounts:
         """Queue a request, with a fresh seed if it has none; what the cache has of its prompt.
 
-        From any thread, during a step too. Raises `InvalidRequest`.
+        `hooks` look at its activations (`watching.py`). From any thread, during a step too.
+        Raises `InvalidRequest`.
         """
         self.check(request)
+        if hooks:
+            self.hooks.add(request.id, hooks)
         if request.sampling.seed is None:
             sampling = replace(request.sampling, seed=secrets.randbits(63))
             request = replace(request, sampling=sampling)
+        watched = self.hooks.take(request.id)
         with self._lock:
-            return self.scheduler.add(Sequence(request, list(request.prompt_ids)))
+            counts = self.scheduler.add(
+                Sequence(request, list(request.prompt_ids), watched=watched)
+            )
+            self.hooks.open(request.id, watched)
+        return counts
 
     def cancel(self, request_id: str) -> None:
         """End a request in any state; its pages are free at once. Unknown ids are fine."""
@@ -170,8 +182,12 @@ class Engine:
             for request_id in unfinished:
                 self.cancel(request_id)
 
-    def run(self, request: GenerationRequest) -> tuple[list[Token], Finish]:
+    def run(
+        self, request: GenerationRequest, hooks: Functions | None = None
+    ) -> tuple[list[Token], Finish]:
         """One request to its end. Raises `InvalidRequest`, or `GenerationFailed` with the cause."""
+        if hooks:
+            self.hooks.add(request.id, hooks)
         said = [each for step in self.steps(request) for each in step.outputs]
         tokens = [
             each for each in said if isinstance(each, Token) and each.request_id == request.id
@@ -190,25 +206,17 @@ class Engine:
         max_tokens: int,
         sampling: SamplingParams = GREEDY,
         end_ids: frozenset[int] = frozenset(),
+        hooks: Functions | None = None,
     ) -> list[Token]:
         """The tokens of one prompt, the end id included; greedy unless told otherwise.
 
-        Raises what `run` raises.
+        `hooks` look at its activations (`watching.py`). Raises what `run` raises.
         """
         request = GenerationRequest(
             secrets.token_hex(8), prompt_ids, max_tokens, end_ids=end_ids, sampling=sampling
         )
-        tokens, _ = self.run(request)
+        tokens, _ = self.run(request, hooks)
         return tokens
-
-    def _compute(self, batch: Batch) -> list[Output]:
-        try:
-            logits = self.runner.run(batch)
-            tokens = self.sampler.sample(logits, self.scheduler.sampling(batch))
-        except Exception:  # the boundary: the engine lives on
-            return self._compute_one_by_one(batch)
-        with self._lock:
-            return self.scheduler.commit(batch, tokens)
 
     def _compute_one_by_one(self, batch: Batch) -> list[Output]:
         """What is left of a step that failed: each sequence alone; one that fails again ends."""

@@ -41,9 +41,10 @@ class DecodeGraphs:
     def can_run(self, inputs: Inputs) -> bool:
         """Whether each sequence has one new token, which samples, and there are not too many.
 
-        None may have images: what a graph computes has one rotary position a token.
+        None may have images: what a graph computes has one rotary position a token. Nor may
+        anybody look on: nothing of Python is in a graph.
         """
-        if inputs.axes is not None:
+        if inputs.axes is not None or inputs.watch is not None:
             return False
         num = len(inputs.layout.context_lens)
         return num <= MAX_ROWS and len(inputs.ids) == len(inputs.sample_rows) == num

@@ -65,7 +65,7 @@ class PromptCache:
     def share(self, sequence: Sequence) -> None:
         """Take over the pages that are published where a sequence would compute next.
 
-        At least the last id is left to compute: its logits are wanted.
+        What others want of its rows is left to compute.
         """
         if sequence.counts is None:
             sequence.counts = self._count(sequence)
@@ -74,7 +74,7 @@ class PromptCache:
             return  # in the midst of a page of its own, or behind one that could not be published
         if place and self.index.published(sequence.page_table[place - 1]) is None:
             return  # after one that was withdrawn
-        last = (len(sequence.ids) - 1) // self.page_size
+        last = num_takeable(sequence) // self.page_size
         for node in self.index.match(self._chains[sequence], place, last):
             self.index.use(node)
             self._replace(sequence, sequence.num_published, node.page)
@@ -116,6 +116,8 @@ class PromptCache:
         """Let others use the pages that a sequence has filled, or use theirs if they came first."""
         chain = self._chains[sequence]
         sequence.num_reached = max(sequence.num_reached, sequence.num_computed)
+        if sequence.watched is not None and sequence.watched.is_patched:
+            return
         while self.is_on and sequence.num_published < sequence.num_computed // self.page_size:
             place = sequence.num_published
             sequence.num_taken = min(sequence.num_taken, place)
@@ -156,7 +158,12 @@ class PromptCache:
         return all(map(self.index.published, sequence.page_table[: sequence.num_published]))
 
     def next_pages(self, sequence: Sequence, count: int) -> list[bytes]:
-        """The keys of the full pages in which the next `count` ids of a sequence lie."""
+        """The keys of the full pages in which the next `count` ids of a sequence lie.
+
+        None of them where it computes for itself, whatever others have.
+        """
+        if sequence.num_computed >= num_takeable(sequence):
+            return []
         chain, start = self._chains[sequence], sequence.num_computed
         stop = min(-(-(start + count) // self.page_size), chain.num_full)
         return [chain.key(place + 1) for place in range(start // self.page_size, stop)]
@@ -208,6 +215,12 @@ class PromptCache:
             reused = sequence.counts.reused + num_reused
             sequence.counts = replace(sequence.counts, reused=reused)
         sequence.num_reached = max(sequence.num_reached, sequence.num_computed)
+
+
+def num_takeable(sequence: Sequence) -> int:
+    """How many of a sequence's ids others may have computed: the logits of the last are wanted."""
+    known = len(sequence.ids) - 1
+    return known if sequence.watched is None else min(known, sequence.watched.first)
 
 
 def split_counts(marks: tuple[CacheMark, ...], read: int) -> CacheCounts:

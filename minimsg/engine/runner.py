@@ -13,6 +13,7 @@ from minimsg.engine.cache import PagedKVCache
 from minimsg.engine.encodings import Encodings
 from minimsg.engine.graphs import decode_graphs
 from minimsg.engine.types import Batch
+from minimsg.engine.watching import Hooks
 from minimsg.kernels.contract import Layout
 from minimsg.models.contract import Inputs, Model, Sight
 
@@ -26,6 +27,7 @@ class Runner:
         self.device = device
         self.graphs = decode_graphs(model, cache, device)
         self.encodings = Encodings(model)
+        self.hooks = Hooks(model)
 
     @torch.inference_mode()
     def run(self, batch: Batch) -> Tensor:
@@ -53,6 +55,7 @@ class Runner:
             layout=layout,
             axes=self._tensor(batch.axes) if batch.axes else None,
             sight=self._sight(batch) if batch.pictures else None,
+            watch=self.hooks.watch(batch),
         )
 
     def _sight(self, batch: Batch) -> Sight:

