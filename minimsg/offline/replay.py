@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -32,9 +31,9 @@ from minimsg.protocol.dialect import Dialect
 from minimsg.server.auth import LOCAL
 from minimsg.server.facts import engine_facts
 from minimsg.server.loading import Loaded, load_model
-from minimsg.server.prepare import NOTHING, Known, Prepared, Served, prepare_message
+from minimsg.server.prepare import NOTHING, Known, Prepared, prepare_message
 from minimsg.server.state import Server
-from minimsg.trace import EngineFacts, Trace, TracedStep
+from minimsg.trace import EngineFacts, Trace, TracedSampling, TracedStep
 
 if TYPE_CHECKING:
     from minimsg.engine.engine import Engine
@@ -83,13 +82,7 @@ def replay(trace: Trace, loaded: Loaded) -> Replayed:
     )
     server = Server(loaded.chat, loaded.worker, config)
     server.check_can_answer()
-    prepared = _prepared(trace, server)
-    ids = [token.id for token in trace.prompt.tokens]
-    differing = first_difference(ids, prepared.prompt_ids)
-    if differing is not None and prepared.images:
-        why = f"with other images, or rendered otherwise from token {differing} on"
-        raise InvalidTrace(f"prompt: it is read {why}, so its pictures cannot be placed")
-    request = asyncio.run(_generation(trace, server, replace(prepared, prompt_ids=ids)))
+    request, differing = asyncio.run(_asked(trace, server))
     tokens, finish = compute(loaded.worker.engine, request, trace)
     facts = engine_facts(loaded.worker.engine, loaded.chat.folder)
     return Replayed(tokens, finish, facts, differing)
@@ -139,8 +132,30 @@ def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:
     return None if len(one) == len(other) else min(len(one), len(other))
 
 
-def _prepared(trace: Trace, server: Server) -> Prepared:
-    """The request read again. Raises InvalidTrace."""
+async def _asked(trace: Trace, server: Server) -> tuple[GenerationRequest, int | None]:
+    """What the engine was asked for, and where its prompt is rendered otherwise now.
+
+    Raises InvalidTrace.
+    """
+    ids = [token.id for token in trace.prompt.tokens]
+    try:
+        prepared = await _prepared(trace, server)
+        differing = first_difference(ids, prepared.prompt_ids)
+        if differing is not None and prepared.images:
+            why = f"the pictures cannot be placed: it is rendered otherwise from token {differing}"
+            raise InvalidTrace(f"prompt: {why}")
+        prepared = replace(prepared, prompt_ids=ids)
+        request = await server.generation(trace.id, prepared, LOCAL)
+    except RequestError as error:
+        raise InvalidTrace(f"request: {error}") from None
+    finally:
+        server.grammars.close()
+        await server.pool.close()
+    return _as_recorded(request, trace.sampling), differing
+
+
+async def _prepared(trace: Trace, server: Server) -> Prepared:
+    """The request read again, where every body is. Raises InvalidTrace, RequestError."""
     settings = trace.settings
     dialect = Dialect(  # what strict refuses was not in it, or is not for us to judge: signatures
         version=trace.version_header,
@@ -150,26 +165,15 @@ def _prepared(trace: Trace, server: Server) -> Prepared:
         drops_server_tools=settings.drop_server_tools,
         is_in_batch=settings.in_batch,
     )
-    # A PDF that was read once may be read here: nobody else would go with this process.
-    served = Served(server.chat, server.settings, lambda path: nullcontext())
     try:
         known = KNOWN.validate_python({**trace.known, "seal": asdict(NOTHING.seal)})
-        return prepare_message(to_json(trace.request), served, dialect, known)
     except ValidationError as error:
         raise InvalidTrace(f"known: {error.errors(include_input=False)[0]['msg']}") from None
-    except RequestError as error:
-        raise InvalidTrace(f"request: {error}") from None
+    return await server.pool.run(prepare_message, to_json(trace.request), dialect, known)
 
 
-async def _generation(trace: Trace, server: Server, prepared: Prepared) -> GenerationRequest:
-    """What the engine was asked for. Raises InvalidTrace."""
-    asked = trace.sampling
-    try:
-        request = await server.generation(trace.id, prepared, LOCAL)
-    except RequestError as error:
-        raise InvalidTrace(f"request: {error}") from None
-    finally:
-        server.grammars.close()
+def _as_recorded(request: GenerationRequest, asked: TracedSampling) -> GenerationRequest:
+    """`request` with the draws of the record, which the model's defaults may have decided."""
     sampling = SamplingParams(
         temperature=asked.temperature,
         top_k=asked.top_k,

@@ -63,16 +63,14 @@ class Server:
         self._key = server_key(data_dir) if self.thinks else secrets.token_bytes(KEY_BYTES)
         self.store = store_of(config)
         self.fetcher = Fetcher.of(config)
-        self.pool = PreparePool(Served(chat, self.settings))
+        self.pool = PreparePool(Served(chat, self._settings()))
         self.grammars = Grammars.of(chat)
         self.is_draining = False
         self.num_requests = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
-    @property
-    def settings(self) -> Settings:
-        """What of them decides how a request is read."""
+    def _settings(self) -> Settings:
         default = self.config.default_max_tokens
         return Settings(
             self.catalog,
