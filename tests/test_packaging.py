@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from minimsg.inspector.files import page_files
+
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -90,12 +92,13 @@ def test_wheel_and_sdist_hold_every_package(bare: Path, tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     (sdist,) = tmp_path.glob("*.tar.gz")
     shaders = {f"minimsg/kernels/{path.name}" for path in (ROOT / "kernels").glob("*.metal")}
+    page = {f"minimsg/inspector/{name}" for name in page_files()}
     inits = {name.replace(".", "/") + "/__init__.py" for name in packages_in_the_tree()}
-    assert inits | shaders <= set(zipfile.ZipFile(wheel).namelist())
+    assert inits | shaders | page <= set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     on_disk = {
         name.replace("minimsg/models", "models").replace("minimsg/kernels", "kernels")
-        for name in inits | shaders
+        for name in inits | shaders | page
     }
     assert on_disk <= names
