@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from minimsg.inspector.files import page_files
+
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -97,7 +99,8 @@ def test_wheel_and_sdist_hold_every_package(bare: Path, tmp_path: Path) -> None:
         for path in (ROOT / "minimsg" / "tiny_vl" / "model").iterdir()
     }
     assert "minimsg/tiny_vl/model/model.safetensors" in trained
-    others = shaders | notebooks | trained
+    page = {f"minimsg/inspector/{name}" for name in page_files()}
+    others = shaders | notebooks | trained | page
     inits = {name.replace(".", "/") + "/__init__.py" for name in packages_in_the_tree()}
     assert inits | others <= set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sdist) as archive:

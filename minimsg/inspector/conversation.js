@@ -18,7 +18,7 @@ export function useConversation(client, model, onEnd) {
   const [turns, setTurns] = useState([]);
   const [reply, setReply] = useState(null); // while it comes
   const [failure, setFailure] = useState(null);
-  const [wire, setWire] = useState(null); // {events, isOver}
+  const [wire, setWire] = useState(null); // {id, events, isOver}
   const stopping = useRef(null);
 
   const send = async (text) => {
@@ -31,8 +31,9 @@ export function useConversation(client, model, onEnd) {
     const { said, id, error } = await talking;
     setReply(null);
     setFailure(error ?? said.error);
-    const content = said.content.filter(isWhole);
-    setTurns(content.length ? [...asked, { role: "assistant", content, stop_reason: said.stop_reason, usage: said.usage }] : turns);
+    const { stop_reason, usage, content: blocks } = said;
+    const content = blocks.filter(isWhole);
+    setTurns(content.length ? [...asked, { role: "assistant", content, stop_reason, usage }] : turns);
     if (id) await onEnd(id).catch((failure) => setFailure(failure.message));
   };
   const stop = () => stopping.current?.abort();
@@ -50,12 +51,12 @@ async function talk(client, body, signal, { setReply, setWire }) {
     for await (const each of events(response)) {
       seen.push({ at_s: (performance.now() - started) / 1000, ...each });
       setReply((said = fold(said, each.event)));
-      setWire({ events: seen, isOver: false });
+      setWire({ id, events: seen, isOver: false });
     }
   } catch (failure) {
     if (failure.name !== "AbortError") error = failure.message;
   }
-  setWire({ events: seen, isOver: true });
+  setWire({ id, events: seen, isOver: true });
   return { said, id, error };
 }
 

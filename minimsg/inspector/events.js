@@ -4,16 +4,19 @@
 
 import { html, useMemo, useState } from "./dom.js";
 import { check } from "./grammar.js";
+import { Pager, Table } from "./pieces.js";
 import { count, plural, seconds } from "./words.js";
 
 export const title = "What went over the wire";
 
 const SHOWN = 200;
+const KINDS = ["prefill", "decode", "tick"];
 
-export const render = (record) => html`<${Events} key=${record.id} record=${record} />`;
+// `wire`: what has come here, if it came here; a server's record is only what it meant to send.
+export const render = (record, { wire } = {}) => html`
+  <${Events} key=${record.id} record=${record} events=${wire ?? record.events} />`;
 
-function Events({ record }) {
-  const { events } = record;
+function Events({ record, events }) {
   const [start, setStart] = useState(0);
   const { wrongs, last } = useMemo(() => check(events.map((each) => each.event)), [events.length]);
   const broken = wrongs.filter((wrong) => wrong !== null);
@@ -23,7 +26,8 @@ function Events({ record }) {
     <${Verdict} ...${{ events, broken }} />
     ${record.steps && html`<${TimeLine} record=${record} />`}
     <${List} ...${{ events, wrongs, start }} />
-    ${events.length > SHOWN && html`<${Pages} ...${{ start, setStart, total: events.length }} />`}`;
+    ${events.length > SHOWN && html`
+      <${Pager} noun="events" start=${start} size=${SHOWN} total=${events.length} go=${setStart} />`}`;
 }
 
 function Verdict({ events, broken }) {
@@ -39,14 +43,10 @@ function Verdict({ events, broken }) {
 
 function List({ events, wrongs, start }) {
   return html`
-    <div class="scroll" tabindex="0" role="region" aria-label="Events">
-      <table class="events">
-        <thead><tr><th scope="col">at</th><th scope="col">bytes</th><th scope="col">event</th></tr></thead>
-        <tbody>${events.slice(start, start + SHOWN).map((each, index) => html`
-          <${Row} key=${start + index} each=${each} wrong=${wrongs[start + index]} />`)}
-        </tbody>
-      </table>
-    </div>`;
+    <${Table} name="Events" kind="events" heads=${["at", "bytes", "event"]}>
+      ${events.slice(start, start + SHOWN).map((each, place) => html`
+        <${Row} key=${start + place} each=${each} wrong=${wrongs[start + place]} />`)}
+    <//>`;
 }
 
 function Row({ each, wrong }) {
@@ -61,17 +61,8 @@ function Row({ each, wrong }) {
 }
 
 function summary({ delta, content_block: block, error }) {
-  const said = delta?.text ?? delta?.thinking ?? delta?.partial_json ?? delta?.stop_reason ?? block?.type ?? error?.message;
-  return said === undefined || said === null ? "" : String(said).slice(0, 80);
-}
-
-function Pages({ start, setStart, total }) {
-  return html`
-    <p class="row">
-      <button disabled=${start === 0} onClick=${() => setStart(start - SHOWN)}>Earlier</button>
-      <span>${count(start + 1)} to ${count(Math.min(total, start + SHOWN))} of ${count(total)}</span>
-      <button disabled=${start + SHOWN >= total} onClick=${() => setStart(start + SHOWN)}>Later</button>
-    </p>`;
+  const { text, thinking, partial_json: json, stop_reason: reason } = delta ?? {};
+  return String(text ?? thinking ?? json ?? reason ?? block?.type ?? error?.message ?? "").slice(0, 80);
 }
 
 // Three lanes on one axis: steps of the engine, tokens, events. Where text is held back, it shows.
@@ -88,18 +79,21 @@ function TimeLine({ record }) {
   return html`
     <figure class="timeline">
       <figcaption>From the request to the last byte: ${seconds(end)}.
-        ${" "}${plural(steps.length, "step")}, ${plural(tokens.length, "token")}, ${plural(events.length, "event")}.
+        ${` ${plural(steps.length, "step")}, ${plural(tokens.length, "token")}, ${plural(events.length, "event")}.`}
         ${changes.map((step) => ` Step ${step.number}: ${step.event}.`)}</figcaption>
       ${lanes.map(([name, marks]) => html`
         <div class="lane" key=${name}><span>${name}</span>
           <svg viewBox="0 0 1000 20" preserveAspectRatio="none" aria-hidden="true">
-            ${["prefill", "decode", "tick"].map((kind) => html`<path key=${kind} class=${kind} d=${drawn(marks, kind, end)} />`)}
+            ${KINDS.map((kind) => html`<path key=${kind} class=${kind} d=${drawn(marks, kind, end)} />`)}
           </svg>
         </div>`)}
     </figure>`;
 }
 
-const drawn = (marks, kind, end) => marks
-  .filter((mark) => mark[2] === kind)
-  .map(([at, took]) => `M${((1000 * at) / end).toFixed(1)} 2h${Math.max(1.5, (1000 * took) / end).toFixed(1)}v16H${((1000 * at) / end).toFixed(1)}z`)
-  .join("");
+function drawn(marks, kind, end) {
+  const scale = 1000 / end;
+  return marks.filter((mark) => mark[2] === kind).map(([at, took]) => {
+    const x = (scale * at).toFixed(1);
+    return `M${x} 2h${Math.max(1.5, scale * took).toFixed(1)}v16H${x}z`;
+  }).join("");
+}

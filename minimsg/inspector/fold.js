@@ -17,8 +17,12 @@ export function fold(reply, event) {
     content[event.index] = { ...content[event.index] };
     APPEND[event.delta?.type]?.(content[event.index], event.delta);
   }
-  if (event.type === "content_block_stop" && content[event.index]) content[event.index] = closed(content[event.index]);
-  if (event.type === "message_delta") Object.assign(change, { stop_reason: event.delta?.stop_reason, usage: event.usage });
+  if (event.type === "content_block_stop" && content[event.index]) {
+    content[event.index] = closed(content[event.index]);
+  }
+  if (event.type === "message_delta") {
+    Object.assign(change, { stop_reason: event.delta?.stop_reason, usage: event.usage });
+  }
   if (event.type === "error") change.error = event.error?.message ?? "an error";
   return { ...reply, ...change };
 }

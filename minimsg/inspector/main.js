@@ -4,7 +4,8 @@
 import { Client } from "./client.js";
 import { useConversation } from "./conversation.js";
 import { html, render, useEffect, useRef, useState } from "./dom.js";
-import { events } from "./sse.js";
+import { Live, useOrders } from "./live.js";
+import { plural } from "./words.js";
 import * as attention from "./attention.js";
 import * as chat from "./chat.js";
 import * as engine from "./engine.js";
@@ -15,8 +16,6 @@ import * as sampler from "./sampler.js";
 const PANES = { Chat: chat, Prompt: prompt, Sampler: sampler, Attention: attention, Engine: engine, Events: wire };
 const NO_RECORD = "Nothing is recorded yet: ask something in the pane Chat, or start the server with --trace 16.";
 const NO_TRACE = "The answer was not recorded: a strict server records only with --trace 16.";
-const HOLD_S = 10; // a pause is asked for again so often; the server forgets it after 30
-const AGAIN_MS = 2000; // to connect again
 
 const client = new Client();
 
@@ -24,9 +23,10 @@ function Page() {
   const [isOpen, setOpen] = useState(null); // whether the server lets us in; null: not known
   const [problem, setProblem] = useState(null);
   const [state, setState] = useState(null);
-  const [name, setName] = useState(location.hash.slice(1) in PANES ? location.hash.slice(1) : "Chat");
+  const [name, setName] = useState(named());
   const records = useRecords();
   const talk = useConversation(client, state?.model, records.refresh);
+  const order = useOrders(client, state, setState);
   const enter = async () => {
     try {
       setState(await client.get("minimsg/engine"));
@@ -34,10 +34,13 @@ function Page() {
       setOpen(true);
     } catch (error) {
       setOpen(false);
-      setProblem(error.status === 401 ? (client.key ? "The server does not know this key." : null) : `The server does not answer: ${error.message}.`);
+      setProblem(problemOf(error));
     }
   };
-  useEffect(() => void enter(), []);
+  useEffect(() => {
+    enter();
+    addEventListener("hashchange", () => setName(named()));
+  }, []);
   if (isOpen === null) return html`<p class="empty" role="status">Connecting…</p>`;
   if (!isOpen) return html`<${KeyForm} ...${{ problem, enter }} />`;
   const choose = (chosen) => {
@@ -45,12 +48,26 @@ function Page() {
     setName(chosen);
   };
   return html`
-    <header><h1>minimsg <span>inspector</span></h1><${Picker} records=${records} /></header>
-    <${Tabs} ...${{ name, choose }} />
-    <main id="pane" role="tabpanel" aria-labelledby=${`tab-${name}`} tabindex="0">
+    <header>
+      <h1>minimsg <span>inspector</span></h1>
+      <${Picker} records=${records} />
+      <${Tabs} ...${{ name, choose }} />
+    </header>
+    <main><div id="pane" role="tabpanel" aria-labelledby=${`tab-${name}`}>
       <h2>${PANES[name].title}</h2>
-      <${Pane} ...${{ name, records, talk, state, setState }} />
-    </main>`;
+      <${Pane} ...${{ name, records, talk, state, setState, order }} />
+    </div></main>`;
+}
+
+function problemOf(error) {
+  if (error.status !== 401) return `The server does not answer: ${error.message}`;
+  return client.key ? "The server does not know this key." : null;
+}
+
+// The pane that the address names.
+function named() {
+  const name = location.hash.slice(1);
+  return name in PANES ? name : "Chat";
 }
 
 // The records that the server has of us, and the one that is looked at.
@@ -80,9 +97,12 @@ function Picker({ records: { lines, record, open } }) {
   if (!lines.length) return null;
   return html`
     <label>Request <select value=${record?.id} onChange=${(event) => open(event.target.value)}>
-      ${lines.map((line) => html`<option key=${line.id} value=${line.id}>${line.created_at.slice(11, 19)}, ${line.num_tokens} tokens, ${line.stop_reason ?? "cut off"}</option>`)}
+      ${lines.map((line) => html`<option key=${line.id} value=${line.id}>${nameOf(line)}</option>`)}
     </select></label>`;
 }
+
+const nameOf = ({ created_at: at, num_tokens: tokens, stop_reason: reason }) =>
+  `${at.slice(11, 19)}, ${plural(tokens, "token")}, ${reason ?? "cut off"}`;
 
 // One stop for the Tab key; arrows choose (WAI-ARIA, tabs).
 function Tabs({ name, choose }) {
@@ -104,58 +124,19 @@ function Tabs({ name, choose }) {
     </div>`;
 }
 
-function Pane({ name, records: { record, isLoading }, talk, state, setState }) {
+function Pane({ name, records: { record, isLoading }, talk, state, setState, order }) {
   if (name === "Chat") return chat.render(talk);
-  if (name === "Engine") return html`<${Live} ...${{ state, setState }} />`;
-  if (name === "Events" && talk.wire && !(talk.wire.isOver && record)) return wire.render({ id: "live", ...talk.wire });
+  if (name === "Engine") return html`<${Live} ...${{ client, state, setState, order }} />`;
+  const isOurs = record && record.id === talk.wire?.id;
+  const isComing = talk.wire && !isOurs && !(talk.wire.isOver && record);
+  if (name === "Events" && isComing) return wire.render(talk.wire);
   if (!record) return html`<p class="empty" role="status">${isLoading ? "Fetching the record…" : NO_RECORD}</p>`;
-  return PANES[name].render(record, {
+  const questions = {
     ask: (token) => client.post("minimsg/logits", { trace: record.id, token }),
     lens: (question) => client.post("minimsg/lens", { trace: record.id, ...question }),
-  });
-}
-
-// The engine while the pane is open. Whoever wants less motion gets it once a second.
-function Live({ state, setState }) {
-  const [isLive, setLive] = useState(false);
-  const isPaused = useRef(false);
-  useEffect(() => {
-    const ending = new AbortController();
-    const holding = setInterval(() => isPaused.current && order("pause"), 1000 * HOLD_S);
-    watch(ending.signal, setState, setLive);
-    return () => { ending.abort(); clearInterval(holding); };
-  }, []);
-  isPaused.current = state.paused;
-  const order = (name) => client.post(`minimsg/engine/${name}`).then((next) => setState((old) => joined(old, next)), () => {});
-  return engine.render(state, { order, isLive });
-}
-
-async function watch(signal, setState, setLive) {
-  const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  while (!signal.aborted) {
-    try {
-      const response = await client.fetch("minimsg/engine/live", { signal });
-      setLive(true);
-      let waiting = null, shownAt = 0;
-      for await (const { event } of events(response)) {
-        if (event.type !== "engine") continue;
-        waiting = waiting ? joined(waiting, event) : event;
-        if (isCalm && performance.now() - shownAt < 1000) continue;
-        const next = waiting;
-        setState((old) => joined(old, next));
-        waiting = null;
-        shownAt = performance.now();
-      }
-    } catch { /* it is tried again */ }
-    setLive(false);
-    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
-  }
-}
-
-// A new state with the steps of the old one before its own.
-function joined(old, next) {
-  const known = new Set(next.steps.map((step) => step.number));
-  return { ...next, steps: [...old.steps.filter((step) => !known.has(step.number)), ...next.steps].slice(-60) };
+  };
+  const came = isOurs ? talk.wire.events : null;
+  return PANES[name].render(record, { ...(state.has_layers && questions), wire: came });
 }
 
 function KeyForm({ problem, enter }) {
@@ -169,7 +150,8 @@ function KeyForm({ problem, enter }) {
     <main class="key"><h1>minimsg <span>inspector</span></h1>
       ${problem && html`<p role="alert" class="bad">${problem}</p>`}
       <form class="composer" onSubmit=${submit}>
-        <label>API key of this server<input type="password" autocomplete="off" value=${key} onInput=${(event) => setKey(event.target.value)} /></label>
+        <label>API key of this server<input type="password" autocomplete="off" value=${key}
+          onInput=${(event) => setKey(event.target.value)} /></label>
         <button class="main">Open</button>
       </form>
       <p class="quiet">It is kept until this tab is closed and sent to this server only.</p>

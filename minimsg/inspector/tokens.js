@@ -2,7 +2,8 @@
 // PageDown. A long one is shown a window at a time.
 
 import { html, useEffect, useRef } from "./dom.js";
-import { count, nameOf, visible } from "./words.js";
+import { Pager } from "./pieces.js";
+import { nameOf, visible } from "./words.js";
 
 const WINDOW = 1500;
 const STEPS = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -10, ArrowDown: 10, PageUp: -100, PageDown: 100 };
@@ -18,18 +19,19 @@ export function Tokens({ name, tokens, selected, onSelect, onHover }) {
   useEffect(() => {
     list.current.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   }, [selected]);
-  const stop = Math.min(tokens.length, start + WINDOW);
+  const row = { start, prefix: prefix.current, selected, onSelect, onHover };
   return html`
     <div class="tokens" role="listbox" tabindex="0" ref=${list} aria-label=${name}
       aria-activedescendant=${`${prefix.current}-${selected}`}
       onKeyDown=${(event) => walk(event, selected, tokens.length, onSelect)}
       onMouseLeave=${() => onHover?.(null)}>
-      ${tokens.slice(start, stop).map((token, index) => Token(token, start + index, prefix.current, selected, onSelect, onHover))}
+      ${tokens.slice(start, start + WINDOW).map((token, place) => Token(token, start + place, row))}
     </div>
-    ${tokens.length > WINDOW && html`<${Pages} ...${{ start, stop, total: tokens.length, onSelect }} />`}`;
+    ${tokens.length > WINDOW && html`
+      <${Pager} noun="tokens" start=${start} size=${WINDOW} total=${tokens.length} go=${onSelect} />`}`;
 }
 
-function Token(token, index, prefix, selected, onSelect, onHover) {
+function Token(token, index, { prefix, selected, onSelect, onHover }) {
   const isPlain = token.weight === undefined;
   return html`
     <span role="option" id=${`${prefix}-${index}`} key=${index} aria-selected=${String(index === selected)}
@@ -45,13 +47,4 @@ function walk(event, selected, length, onSelect) {
   if (step === undefined && !(event.key in ends)) return;
   event.preventDefault();
   onSelect(Math.max(0, Math.min(length - 1, step === undefined ? ends[event.key] : selected + step)));
-}
-
-function Pages({ start, stop, total, onSelect }) {
-  return html`
-    <p class="row">
-      <button disabled=${start === 0} onClick=${() => onSelect(start - WINDOW)}>Earlier</button>
-      <span>tokens ${count(start + 1)} to ${count(stop)} of ${count(total)}</span>
-      <button disabled=${stop === total} onClick=${() => onSelect(start + WINDOW)}>Later</button>
-    </p>`;
 }

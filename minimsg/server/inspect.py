@@ -60,6 +60,7 @@ class Control(TypedDict):
     """The model, whether its engine is held, and whether this viewer may hold it."""
 
     model: str
+    has_layers: bool  # that can be looked into
     paused: bool
     resumes_in_s: float
     can_control: bool
@@ -181,6 +182,7 @@ def _control(request: web.Request, server: Server) -> Control:
     left_s = server.worker.pause_left_s
     return Control(
         model=server.chat.name,
+        has_layers=bool(server.worker.engine.hooks.points),
         paused=left_s > 0,
         resumes_in_s=round(left_s, 1),
         can_control=_can_control(request),

@@ -125,6 +125,7 @@ async def test_the_page_can_be_used_by_keyboard_alone(serve: Serve, tab: Tab) ->
         if await tab.value("document.activeElement.getAttribute('role') === 'listbox'"):
             break
         await tab.press("Tab")
+    await tab.until("document.activeElement.getAttribute('role') === 'listbox'")
     first = await tab.value(f"{CHOSEN}.id")
     await tab.press("ArrowRight")
     await tab.until(f"{CHOSEN}.id !== '{first}'")

@@ -113,8 +113,7 @@ async def test_of_others_a_viewer_learns_only_how_many_there_are(
 
 
 async def test_a_live_view_goes_on_for_as_long_as_there_is_news(scripted: Running) -> None:
-    decoder = Decoder()
-    numbers: list[int] = []
+    decoder, numbers = Decoder(), list[int]()
     async with (
         scripted.session.get(scripted.url + "/minimsg/engine/live") as response,
         talking(scripted),
