@@ -27,11 +27,11 @@ def hostile() -> Trace:
     return replace(trace, prompt=prompt, tokens=tokens)
 
 
-def data_of(html: str) -> dict[str, Any]:
+def data_of(html: str) -> dict[str, object]:
     """The data in the document of a frame."""
     (document,) = re.findall(r'srcdoc="([^"]*)"', html)
     (text,) = re.findall(r"id=data>(.*?)</script>", unescape(document), re.S)
-    value: dict[str, Any] = json.loads(text)
+    value: dict[str, object] = json.loads(text)
     return value
 
 
