@@ -85,7 +85,8 @@ def load_engine(folder: Path, config: EngineConfig) -> Engine:
         name=config.kernel,
         deterministic=config.deterministic,
     )
-    config = replace(config, kernel=backend.name)
+    dtype_name = str(dtype).removeprefix("torch.")
+    config = replace(config, kernel=backend.name, dtype=dtype_name, device=str(device))
     model = load_model(folder, dtype=dtype, device=device, backend=backend)
     if model_config.plain_context is not None:
         why = "%s: the window is %d tokens; dual chunk attention, for longer ones, is not supported"

@@ -31,6 +31,7 @@ VERBS = {
     "doctor": "minimsg.cli.doctor",
     "top": "minimsg.cli.top",
     "batch": "minimsg.cli.batch",
+    "replay": "minimsg.cli.replay",
     "bench": "minimsg.cli.bench",
     "conform": "minimsg.cli.conform",
     "notebook": "minimsg.cli.notebook",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ids
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,15 @@ class TokenHook(Protocol):
 
     def rollback(self, n: int) -> None:
         """The last `n` committed ids were taken back."""
+
+
+@runtime_checkable
+class NamedHook(Protocol):
+    """A hook that says in a word who it is."""
+
+    @property
+    def name(self) -> str:
+        """Of several at once, those who say something of the next id."""
 
 
 HOUR_S: Final = 3600  # the longer of the two times that an entry can be kept
@@ -121,7 +130,9 @@ class GenerationRequest:
     hook: TokenHook | None = None
     marks: tuple[CacheMark, ...] = ()  # in order of length
     images: tuple[ImageSpan, ...] = ()  # in order of place
+    passages: tuple[tuple[int, int], ...] = ()  # spans of ids that tokens say how they attend to
     priority: Priority = Priority.INTERACTIVE
+    is_traced: bool = False  # its steps are told, and more of its tokens
 
 
 class FinishReason(StrEnum):
@@ -142,6 +153,38 @@ class Admitted:
     counts: CacheCounts
 
 
+Change = Literal["admitted", "preempted", "retried"]  # what became of a sequence before a step
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """A step has computed positions `start` to `stop` of a traced request, its drafts included.
+
+    Said before the tokens of that step. `pages` hold these positions; with a `change`, all
+    before `stop`.
+    """
+
+    request_id: str
+    number: int  # of the engine's steps
+    started: float  # time.monotonic
+    took_s: float
+    start: int
+    stop: int
+    num_sequences: int  # of the whole batch
+    num_tokens: int
+    pages: list[int]
+    change: Change | None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a token of a traced request was chosen from."""
+
+    entropy: float  # nats, of the model's own distribution (before temperature and hook)
+    allowed: float | None  # share of the ids that the hook left; None without a hook
+    forced_by: str | None  # the hook's name, if it left one id
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """One committed id of one request."""
@@ -150,6 +193,8 @@ class Token:
     id: int
     logprob: float  # natural log, of the model's own distribution (before temperature)
     top: tuple[tuple[int, float], ...] = ()  # (id, logprob), likeliest first
+    attended: tuple[float, ...] = ()  # attention paid to each of the request's passages, 0 to 1
+    choice: Choice | None = None  # of a traced request
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +208,7 @@ class Finish:
 
 
 Sampled = Token | Finish  # what comes of a row that samples
-Output = Admitted | Sampled
+Output = Admitted | Stepped | Sampled
 
 
 @dataclass(slots=True, eq=False)
@@ -175,6 +220,7 @@ class Watched:
     is_patched: bool = False  # a row was changed: no page that is filled from now on is shared
     error: str | None = None  # what one of them raised: the sequence ends with it
     is_over: bool = False  # the sequence has ended
+    attended: Callable[[], tuple[float, ...]] | None = None  # what the next token has attended to
 
 
 @dataclass(slots=True, eq=False)  # compared by identity: two may hold equal ids
@@ -198,6 +244,7 @@ class Sequence:
     counts: CacheCounts | None = None  # of the prompt; None: to be counted when it starts
     is_started: bool = False  # a step of it was computed: its counts stand
     is_retried: bool = False  # it was begun anew, without what others had computed
+    change: Change | None = "admitted"  # since its latest step
     arrival: int = 0  # a number that grows
     since: float = 0.0  # when it arrived, by the clock of the cache's entries
     watched: Watched | None = None  # if anybody looks at its activations

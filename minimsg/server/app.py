@@ -37,6 +37,18 @@ from minimsg.server.count_tokens import count_tokens
 from minimsg.server.describe import describe, describe_api
 from minimsg.server.files import delete_file, get_content, get_file, list_files, upload_file
 from minimsg.server.health import health, live, ready
+from minimsg.server.inspect import (
+    VIEWERS,
+    Viewers,
+    get_engine,
+    get_page,
+    get_page_file,
+    pause_engine,
+    resume_engine,
+    step_engine,
+    watch_engine,
+)
+from minimsg.server.lens import get_lens, get_logits
 from minimsg.server.links import check_public_url
 from minimsg.server.messages import create_message
 from minimsg.server.metrics import METRICS, Metrics, count_requests, metrics, watch_loop
@@ -46,6 +58,7 @@ from minimsg.server.origin import ALLOWED, AllowList, guard
 from minimsg.server.ratelimit import RATES, limit_requests
 from minimsg.server.signals import signals
 from minimsg.server.state import SERVER, Server
+from minimsg.server.trace_routes import get_trace, list_traces
 from minimsg.server.traces import WithoutMessages
 from minimsg.store import Store
 
@@ -73,6 +86,17 @@ ROUTES: Final = [
     *(get(f"{prefix}/files/{{id}}", get_file) for prefix in ("/v1", "")),
     *(delete(f"{prefix}/files/{{id}}", delete_file) for prefix in ("/v1", "")),
     *(get(f"{prefix}/files/{{id}}/content", get_content) for prefix in ("/v1", "")),
+    get("/inspect", get_page),
+    get("/inspect/{file:.+}", get_page_file),
+    get("/minimsg/engine", get_engine),
+    get("/minimsg/engine/live", watch_engine),
+    post("/minimsg/engine/pause", pause_engine),
+    post("/minimsg/engine/step", step_engine),
+    post("/minimsg/engine/resume", resume_engine),
+    post("/minimsg/logits", get_logits),
+    post("/minimsg/lens", get_lens),
+    get("/minimsg/traces", list_traces),
+    get("/minimsg/traces/{id}", get_trace),
     get("/health", health),
     get("/health/live", live),
     get("/health/ready", ready),
@@ -100,6 +124,7 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
     app[ALLOWED] = AllowList.of(config)
     check_public_url(config)
     app[KEYS] = open_keys(config)
+    app[VIEWERS] = Viewers()
     app[RATES] = app[SERVER].rates
     app.add_routes(ROUTES)
     app.on_response_prepare.append(add_headers)

@@ -32,6 +32,7 @@ from minimsg.server.past_prompts import PastPrompts
 from minimsg.server.pool import PreparePool
 from minimsg.server.prepare import Known, Prepared, Served, Settings, named_urls
 from minimsg.server.ratelimit import RateLimits
+from minimsg.server.records import Records
 from minimsg.server.remembered import Listener, ThinkingMemory
 from minimsg.server.signatures import KEY_BYTES, Seal, server_key
 from minimsg.server.storage import store_of
@@ -52,26 +53,35 @@ class Server:
         self.worker = worker
         self.config = config
         self.max_context = worker.max_context
-        self.lacking = lacking(chat)  # of `features.py`
+        self.lacking = lacking(chat, citations=config.citations)  # of `features.py`
         self.catalog = Catalog(chat.name, config.alias, config.any_model)
         self.rates = RateLimits.of(config)
         self.memory = ThinkingMemory()
         self.past_prompts = PastPrompts()
+        self.records = Records(config.trace)
         data_dir = config.data_dir or default_data_dir()
         self._key = server_key(data_dir) if self.thinks else secrets.token_bytes(KEY_BYTES)
         self.store = store_of(config)
         self.fetcher = Fetcher.of(config)
-        self.pool = PreparePool(Served(chat, self._settings()))
+        self.pool = PreparePool(Served(chat, self.settings))
         self.grammars = Grammars.of(chat)
         self.is_draining = False
         self.num_requests = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def _settings(self) -> Settings:
+    @property
+    def settings(self) -> Settings:
+        """What of them decides how a request is read."""
         default = self.config.default_max_tokens
-        least = self.config.min_cache_tokens
-        return Settings(self.catalog, self.max_context, default, self.chat.parsers, least)
+        return Settings(
+            self.catalog,
+            self.max_context,
+            default,
+            self.chat.parsers,
+            self.config.min_cache_tokens,
+            self.config.citations,
+        )
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -186,6 +196,7 @@ class Server:
             tenant=tenant,
             prompt_ids=prepared.prompt_ids,
             images=prepared.images,
+            passages=prepared.citing.spans if prepared.citing else (),
             max_tokens=prepared.max_tokens,
             end_ids=self.chat.end_ids,
             sampling=prepared.sampling,
