@@ -32,7 +32,7 @@ def refuse(event, args, here=("127.0.0.1", "::1", "localhost", None)):
 
 sys.addaudithook(refuse)
 """
-ABSOLUTE_PATH = re.compile(r"(?<![\w.}>/])(?:~?/(?:[a-z]\w*/)+|[A-Z]:\\)", re.M)
+ABSOLUTE_PATH = re.compile(r"(?<![\w.}>/])(?!/v1/)(?:~?/(?:[a-z]\w*/)+|[A-Z]:\\)")
 NETWORK = re.compile(r"https?://(?!127\.0\.0\.1)|pip install|^[!%]", re.M)
 
 Run = Callable[["NotebookNode"], None]
