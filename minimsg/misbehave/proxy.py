@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import aiohttp
@@ -95,9 +95,16 @@ class Proxy:
     async def _flow(
         self, request: web.Request, answer: aiohttp.ClientResponse
     ) -> web.StreamResponse:
-        """A stream, event by event, until a fault ends it."""
+        """A stream, event by event, until a fault or the client ends it."""
         response = web.StreamResponse(status=answer.status, headers=_kept(answer.headers))
-        await response.prepare(request)
+        with suppress(ConnectionError):  # the client left
+            await response.prepare(request)
+            await self._write(request, response, answer)
+        return response
+
+    async def _write(
+        self, request: web.Request, response: web.StreamResponse, answer: aiohttp.ClientResponse
+    ) -> None:
         number = 0
         async for frame in _frames(answer):
             number += 1
@@ -109,7 +116,6 @@ class Proxy:
                 break
             await asyncio.sleep(self.faults.slow_s)
             await response.write(frame)
-        return response
 
     async def _keep_session(self, app: web.Application) -> AsyncIterator[None]:
         connector = aiohttp.TCPConnector(limit=0)
