@@ -70,7 +70,8 @@ function PageMap({ state }) {
 // Which part of all pages is drawn.
 function where(shown, known, total) {
   if (shown === total) return "";
-  return `, here the first ${count(shown)}${shown < known ? "; all after them are free" : ""}`;
+  const free = known === total ? "all after them are free" : `those up to ${count(known)} are free, too`;
+  return `, here the first ${count(shown)}${shown < known ? `; ${free}` : ""}`;
 }
 
 // Requests have four colours in turn.
