@@ -25,7 +25,7 @@ function Engine({ state, order, isLive }) {
     <p>Keys and values of a request lie in pages of ${state.page_size} tokens; each step computes a batch.</p>
     ${order && html`<${Controls} ...${{ state, order, isLive }} />`}
     <${PageMap} state=${state} />
-    <${Steps} steps=${state.steps} />
+    ${(order || state.steps.length > 0) && html`<${Steps} steps=${state.steps} />`}
     <${Requests} state=${state} />`;
 }
 
