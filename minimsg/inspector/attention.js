@@ -29,7 +29,7 @@ function Attention({ record, lens }) {
   const kind = (index) => (index > position ? "later" : "looked");
   const strip = all.map(({ text }, index) => ({ text, kind: kind(index), weight: shade(index) }));
   return html`
-    <p>Choose a token: the darker another one, the more it looked there. It sees only what is before it.</p>
+    <p>Choose a token: the stronger a colour, the more it looked there. It sees only what is before it.</p>
     <${Choices} ...${{ answer: pattern.value, layer, setLayer, head, setHead }} />
     <${Tokens} name="Tokens of prompt and reply" tokens=${strip} selected=${position} onSelect=${select} />
     <${Most} ...${{ all, weights, position }} />

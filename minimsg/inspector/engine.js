@@ -25,7 +25,7 @@ function Engine({ state, order, isLive }) {
     <p>Keys and values of a request lie in pages of ${state.page_size} tokens; each step computes a batch.</p>
     ${order && html`<${Controls} ...${{ state, order, isLive }} />`}
     <${PageMap} state=${state} />
-    <${Steps} steps=${state.steps} />
+    ${(order || state.steps.length > 0) && html`<${Steps} steps=${state.steps} />`}
     <${Requests} state=${state} />`;
 }
 
@@ -70,7 +70,8 @@ function PageMap({ state }) {
 // Which part of all pages is drawn.
 function where(shown, known, total) {
   if (shown === total) return "";
-  return `, here the first ${count(shown)}${shown < known ? "; all after them are free" : ""}`;
+  const free = known === total ? "all after them are free" : `those up to ${count(known)} are free, too`;
+  return `, here the first ${count(shown)}${shown < known ? `; ${free}` : ""}`;
 }
 
 // Requests have four colours in turn.

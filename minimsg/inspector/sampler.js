@@ -29,7 +29,7 @@ function Sampler({ record, ask }) {
   const outcome = distribution(choice, knobs);
   const picked = pick(outcome, number);
   return html`
-    <p>The darker a token, the less the model expected it. Choose one, then change how it is drawn.</p>
+    <p>The stronger its colour, the less the model expected a token. Choose one, then change how it is drawn.</p>
     <${Tokens} name="Tokens of the reply" tokens=${strip} selected=${index} onSelect=${select} />
     <${Knobs} ...${{ knobs, turn, number, setNumber, own: sampling }} />
     <${Needle} ...${{ outcome, number }} />
@@ -72,7 +72,8 @@ function Knobs({ knobs, turn, number, setNumber, own }) {
 // All that can come, side by side, and where the random number falls.
 function Needle({ outcome, number }) {
   let start = 0;
-  const parts = [...outcome.rows.filter((row) => row.share > 0.001), { id: "rest", share: outcome.rest }];
+  const wide = outcome.rows.filter((row) => row.share > 0.001);
+  const parts = [...wide, { id: "rest", share: wide.reduce((left, row) => Math.max(0, left - row.share), 1) }];
   return html`
     <svg class="needle" viewBox="0 0 1000 60" role="img" preserveAspectRatio="none"
       aria-label="The random number picks from a bar that is cut by probability">
