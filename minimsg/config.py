@@ -96,6 +96,12 @@ class EngineConfig:
         "was read come faster.",
         maximum=64,
     )
+    check_kernels: float = option(
+        0.0,
+        "Share of the steps, 0 to 1, in which the reference attends beside the kernel that runs: "
+        "the largest errors are in /metrics. Replies stay the same.",
+        maximum=1,
+    )
     page_size: int = 16  # slots a page; fixed, no flag: kernels are written for it
 
 

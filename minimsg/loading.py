@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from minimsg import hub
 from minimsg.config import EngineConfig
-from minimsg.engine.types import FinishReason, GenerationRequest, SamplingParams, Step, Token
+from minimsg.engine.types import FinishReason, GenerationRequest, SamplingParams, Token
 from minimsg.errors import ConfigError
 from minimsg.hub.extras import require
 from minimsg.models.config import ModelConfig
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import torch
 
     from minimsg.engine.engine import Engine
+    from minimsg.engine.stepping import Steps
+    from minimsg.engine.watching import Functions
 
 logger = logging.getLogger("minimsg")
 
@@ -190,21 +192,37 @@ class TextEngine:
         self.engine = engine
         self.chat = chat
 
-    def generate(self, prompt: str | Messages, **options: Unpack[Options]) -> Reply:
+    def generate(
+        self, prompt: str | Messages, *, hooks: Functions | None = None, **options: Unpack[Options]
+    ) -> Reply:
         """The reply to a user's words, or to messages `{"role": ..., "content": ...}`.
 
-        Raises `InvalidRequest` and `GenerationFailed`.
+        `hooks` look at its activations (`engine/watching.py`). Raises `InvalidRequest` and
+        `GenerationFailed`.
         """
         request, continues = self._request(prompt, options)
-        tokens, finish = self.engine.run(request)
+        tokens, finish = self.engine.run(request, hooks)
         detokenizer = Detokenizer(self.chat.tokenizer, continues=continues)
         shown = [token.id for token in tokens if token.id not in request.end_ids]
         text = "".join(detokenizer.push(id) for id in shown) + detokenizer.flush()
         return Reply(text, tokens, finish.reason)
 
-    def steps(self, prompt: str | Messages, **options: Unpack[Options]) -> Iterator[Step]:
-        """The same reply, one step of the engine at a time; leaving the loop cancels it."""
-        return self.engine.steps(self.request(prompt, **options))
+    def steps(
+        self,
+        prompt: str | Messages,
+        *,
+        hooks: Functions | None = None,
+        keep: int = 0,
+        **options: Unpack[Options],
+    ) -> Steps:
+        """The same reply, one step of the engine at a time; leaving the loop cancels it.
+
+        `hooks` look at its activations; the last `keep` steps can be taken back
+        (`engine/stepping.py`).
+        """
+        request = self.request(prompt, **options)
+        by_request = {request.id: hooks} if hooks else None
+        return self.engine.steps(request, hooks=by_request, keep=keep)
 
     def request(self, prompt: str | Messages, **options: Unpack[Options]) -> GenerationRequest:
         """A prompt as the engine takes it, to be changed, or to run beside others.

@@ -38,6 +38,11 @@ class PagePool:
         """Pages that someone has a reference to."""
         return self.num_pages - len(self._free) - self._num_cached
 
+    @property
+    def kept(self) -> frozenset[int]:
+        """Pages that hold something worth keeping, in use or not."""
+        return frozenset(self._kept)
+
     def allocate(self, n: int) -> list[int] | None:
         """`n` pages with one reference each; None, and nothing changed, if fewer are free."""
         assert n >= 0, f"{n} pages asked for"

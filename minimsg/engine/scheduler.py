@@ -77,6 +77,16 @@ class Scheduler:
         """Whether a step would compute or say something."""
         return bool(self._sequences or self._outputs)
 
+    @property
+    def sequences(self) -> list[Sequence]:
+        """Those that run, then those that wait, each in order of rank."""
+        return [*self.running, *self.waiting]
+
+    @property
+    def known(self) -> set[Sequence]:
+        """Those, and what the latest batch had beside them."""
+        return {*self.running, *self.waiting, *self._scheduled.values()}
+
     def add(self, sequence: Sequence) -> CacheCounts:
         """Queue a new sequence, which holds at once what the cache has of it; the counts of that.
 
@@ -169,7 +179,7 @@ class Scheduler:
 
     def check(self) -> None:
         """Assert every invariant; cheap enough to call after each step of a test."""
-        sequences = [*self.running, *self.waiting]
+        sequences = self.sequences
         self.cache.check(sequences)
         assert len(self._sequences) == len(sequences)
         assert all(self._sequences[each.request.id] is each for each in sequences)

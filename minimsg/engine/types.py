@@ -259,6 +259,11 @@ class Sequence:
         """Known ids whose keys and values are not computed: 1 while decoding."""
         return len(self.ids) - self.num_computed
 
+    def _repr_html_(self) -> str:
+        from minimsg.show.batches import show_sequence
+
+        return show_sequence(self)
+
 
 @dataclass(frozen=True, slots=True)
 class PictureRows:
@@ -311,6 +316,11 @@ class Batch:
         parts = (picture.within(rows, shift) for picture in self.pictures)
         return [part for part in parts if part is not None]
 
+    def _repr_html_(self) -> str:
+        from minimsg.show.batches import show_batch
+
+        return show_batch(self)
+
     def split(self) -> list[Batch]:
         """The same work as one batch for each sequence."""
         return [self._of(index) for index in range(len(self.request_ids))]
@@ -332,11 +342,3 @@ class Batch:
             axes=[axis[start:stop] for axis in self.axes],
             pictures=self.pictures_within(range(start, stop)),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One turn of the engine as a notebook sees it: what ran, what came of it."""
-
-    batch: Batch
-    outputs: list[Output]
