@@ -96,6 +96,12 @@ class EngineConfig:
         "was read come faster.",
         maximum=64,
     )
+    check_kernels: float = option(
+        0.0,
+        "Share of the steps, 0 to 1, in which the reference attends beside the kernel that runs: "
+        "the largest errors are in /metrics. Replies stay the same.",
+        maximum=1,
+    )
     page_size: int = 16  # slots a page; fixed, no flag: kernels are written for it
 
 
@@ -223,6 +229,17 @@ class ServerConfig:
     )
     write_timeout_s: float = option(
         120.0, "Seconds that a client may leave a stream unread before it is dropped."
+    )
+    trace: int = option(
+        0,
+        "Record every request and keep each tenant's last so many, for /minimsg/traces; 0: those "
+        "whose header minimsg-trace is 1.",
+        maximum=10_000,
+    )
+    inspect_control: bool = option(
+        False,
+        "Let whoever may ask also pause and step the engine, which holds up all requests; without "
+        "keys on a loopback address anybody may.",
     )
     drain_timeout_s: float = option(
         30.0, "Seconds that running replies get to finish after SIGTERM."

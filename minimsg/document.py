@@ -33,14 +33,18 @@ def document(title: str, style: str, body: Iterable[str]) -> str:
 
 
 def table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], colours: Mapping[str, str] | None = None
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    colours: Mapping[str, str] | None = None,
+    caption: str = "",
 ) -> str:
     """A row for each of `rows`; a cell that is a key of `colours` is of that colour."""
     colours = colours or {}
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
     body = ("".join(_cell(cell, colours.get(cell)) for cell in row) for row in rows)
     lines = "\n".join(f"<tr>{row}</tr>" for row in body)
-    return f"<table>\n<tr>{head}</tr>\n{lines}\n</table>"
+    said = f"<caption>{escape(caption)}</caption>\n" if caption else ""
+    return f"<table>\n{said}<tr>{head}</tr>\n{lines}\n</table>"
 
 
 def _cell(text: str, colour: str | None) -> str:

@@ -71,6 +71,7 @@ class Limits:
     batch_bytes: int = 256 * MIB  # API: the body that creates a message batch
     batch_requests: int = 100_000  # API
     page_items: int = 1_000  # API: `limit` of a list route
+    trace_bytes: int = 256 * MIB  # of a record that is to be computed again
 
 
 LIMITS: Final = Limits()

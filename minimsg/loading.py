@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from minimsg import hub
 from minimsg.config import EngineConfig
-from minimsg.engine.types import FinishReason, GenerationRequest, SamplingParams, Step, Token
+from minimsg.engine.types import FinishReason, GenerationRequest, SamplingParams, Token
 from minimsg.errors import ConfigError
 from minimsg.hub.extras import require
 from minimsg.models.config import ModelConfig
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import torch
 
     from minimsg.engine.engine import Engine
+    from minimsg.engine.stepping import Steps
+    from minimsg.engine.watching import Functions
 
 logger = logging.getLogger("minimsg")
 
@@ -85,7 +87,8 @@ def load_engine(folder: Path, config: EngineConfig) -> Engine:
         name=config.kernel,
         deterministic=config.deterministic,
     )
-    config = replace(config, kernel=backend.name)
+    dtype_name = str(dtype).removeprefix("torch.")
+    config = replace(config, kernel=backend.name, dtype=dtype_name, device=str(device))
     model = load_model(folder, dtype=dtype, device=device, backend=backend)
     if model_config.plain_context is not None:
         why = "%s: the window is %d tokens; dual chunk attention, for longer ones, is not supported"
@@ -189,22 +192,45 @@ class TextEngine:
         self.engine = engine
         self.chat = chat
 
-    def generate(self, prompt: str | Messages, **options: Unpack[Options]) -> Reply:
+    def generate(
+        self, prompt: str | Messages, *, hooks: Functions | None = None, **options: Unpack[Options]
+    ) -> Reply:
         """The reply to a user's words, or to messages `{"role": ..., "content": ...}`.
 
-        Raises `InvalidRequest` and `GenerationFailed`.
+        `hooks` look at its activations (`engine/watching.py`). Raises `InvalidRequest` and
+        `GenerationFailed`.
         """
         request, continues = self._request(prompt, options)
-        tokens, finish = self.engine.run(request)
+        tokens, finish = self.engine.run(request, hooks)
         detokenizer = Detokenizer(self.chat.tokenizer, continues=continues)
         shown = [token.id for token in tokens if token.id not in request.end_ids]
         text = "".join(detokenizer.push(id) for id in shown) + detokenizer.flush()
         return Reply(text, tokens, finish.reason)
 
-    def steps(self, prompt: str | Messages, **options: Unpack[Options]) -> Iterator[Step]:
-        """The same reply, one step of the engine at a time; leaving the loop cancels it."""
+    def steps(
+        self,
+        prompt: str | Messages,
+        *,
+        hooks: Functions | None = None,
+        keep: int = 0,
+        **options: Unpack[Options],
+    ) -> Steps:
+        """The same reply, one step of the engine at a time; leaving the loop cancels it.
+
+        `hooks` look at its activations; the last `keep` steps can be taken back
+        (`engine/stepping.py`).
+        """
+        request = self.request(prompt, **options)
+        by_request = {request.id: hooks} if hooks else None
+        return self.engine.steps(request, hooks=by_request, keep=keep)
+
+    def request(self, prompt: str | Messages, **options: Unpack[Options]) -> GenerationRequest:
+        """A prompt as the engine takes it, to be changed, or to run beside others.
+
+        Raises `InvalidRequest`.
+        """
         request, _ = self._request(prompt, options)
-        return self.engine.steps(request)
+        return request
 
     def _request(self, prompt: str | Messages, options: Options) -> tuple[GenerationRequest, bool]:
         """The prompt as ids with its sampling, and whether it ends inside the reply."""

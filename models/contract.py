@@ -7,7 +7,7 @@ between calls, so two engines can share one model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -43,6 +43,7 @@ class Attended:
     layout: Layout
     scale: float
     window: int | None
+    rotated: Callable[[Tensor], tuple[Tensor, Tensor]]  # `Attention.rotated` of heads as projected
 
 
 class Watch(Protocol):
@@ -63,6 +64,7 @@ class WatchedModel(Protocol):
     """A model that has named points, and visits them for the watch of its inputs."""
 
     points: tuple[str, ...]
+    cache_specs: Sequence[PagedSpec]
 
     def logits(self, residual: Tensor) -> Tensor:
         """(S, V) float32 of rows `(S, hidden)` of the residual stream, behind whatever layer."""

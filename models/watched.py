@@ -9,6 +9,7 @@ once more. Knows layers and a `Watch`, not who is behind it (`engine/watching.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import torch
@@ -99,7 +100,10 @@ def _attend(
         if _visit_parts(attention, index, heads, rotated_points, watch):
             output = attention.attend_rotated(heads, value, pages, layout)
     query = heads[:, : attention.num_heads]
-    watch.attended(Attended(index, query, output, pages, layout, attention.scale, attention.window))
+    rotated = partial(attention.rotated, rotation=rotation)
+    watch.attended(
+        Attended(index, query, output, pages, layout, attention.scale, attention.window, rotated)
+    )
     return output
 
 

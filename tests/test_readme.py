@@ -40,7 +40,7 @@ def test_what_the_tree_draws_exists(path: str) -> None:
 
 def test_the_tree_draws_every_package() -> None:
     packages = {f"{init.parent.relative_to(ROOT)}/" for init in ROOT.glob("minimsg/*/__init__.py")}
-    linked = {"minimsg/models/": "models/", "minimsg/kernels/": "kernels/"}
+    linked = {f"minimsg/{name}/": f"{name}/" for name in ("models", "kernels", "notebooks")}
     assert {linked.get(package, package) for package in packages} <= set(tree_paths())
 
 
@@ -53,6 +53,7 @@ def test_both_commands_install_with_the_pins_and_then_do_the_job() -> None:
         assert job in rest
 
 
-def test_the_library_snippet_runs() -> None:
-    (snippet,) = re.findall(r"<!-- snippet: library -->\n```python\n(.*?)\n```", README, re.S)
+@pytest.mark.parametrize("name", ["library", "hooks"])
+def test_a_snippet_runs(name: str) -> None:
+    (snippet,) = re.findall(rf"<!-- snippet: {name} -->\n```python\n(.*?)\n```", README, re.S)
     exec(compile(snippet.replace('"smollm2"', '"tiny"'), "README.md", "exec"), {})

@@ -22,7 +22,8 @@ from minimsg.bench import prompts
 from minimsg.bench.findings import Agreement
 from minimsg.bench.rounds import Figures, Prompt
 from minimsg.engine.engine import Engine
-from minimsg.engine.types import Finish, GenerationRequest, SamplingParams, Step, Token
+from minimsg.engine.stepping import Step
+from minimsg.engine.types import Finish, GenerationRequest, SamplingParams, Token
 from minimsg.errors import ConfigError, GenerationFailed
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.render import render

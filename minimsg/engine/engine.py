@@ -11,26 +11,32 @@ import logging
 import math
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence as Ids
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from minimsg.config import EngineConfig
 from minimsg.engine.attending import with_attention
 from minimsg.engine.cache import PagedKVCache
 from minimsg.engine.draw import NUM_CANDIDATES
 from minimsg.engine.entries import Entries
+from minimsg.engine.kernel_check import KernelCheck
 from minimsg.engine.memory import plan_cache
+from minimsg.engine.page_map import page_map
 from minimsg.engine.pages import PagePool
 from minimsg.engine.prefix import PrefixIndex
 from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.runner import Runner
 from minimsg.engine.sampler import Sampler
 from minimsg.engine.scheduler import Scheduler
+from minimsg.engine.snapshot import Snapshot, snapshot
 from minimsg.engine.speculation import DraftCounts, Speculation
+from minimsg.engine.stepping import Step, Steps
 from minimsg.engine.tiles import TiledRunner
+from minimsg.engine.timeline import Timeline
 from minimsg.engine.types import (
     Batch,
     CacheCounts,
@@ -40,7 +46,6 @@ from minimsg.engine.types import (
     Output,
     SamplingParams,
     Sequence,
-    Step,
     Token,
 )
 from minimsg.engine.watching import Functions, Hooks
@@ -85,9 +90,13 @@ class Engine:
         self.num_pages, self.max_context = plan.num_pages, plan.max_context
         self.config = config
         self.runner = (TiledRunner if is_tiled else Runner)(model, cache, device)
+        if config.check_kernels:
+            self.runner.check = KernelCheck(model, config.check_kernels)
         self.draft_counts = DraftCounts()
         self.sampler = Sampler(one_by_one=config.deterministic)
-        self.batch: Batch | None = None  # the latest, for those who look on
+        self.timeline = Timeline(config.page_size)
+        self.batch: Batch | None = None  # the latest, for those who look on,
+        self.logits: Tensor | None = None  # and what its rows were sampled from, if it went well
         self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread
         self.reset()
 
@@ -107,6 +116,7 @@ class Engine:
             max_context=self.max_context,
             max_step_tokens=config.max_step_tokens,
             max_sequences=config.max_sequences,
+            timeline=self.timeline,
         )
         with self._lock:
             self.pool, self.cache, self.scheduler = pool, cache, scheduler
@@ -116,7 +126,7 @@ class Engine:
         with self._lock:
             batch = self.batch = self.scheduler.schedule()
         try:
-            logits = self.runner.run(batch)
+            logits = self.logits = self.runner.run(batch)
             tokens = self.sampler.sample(logits, self.scheduler.sampling(batch))
         except Exception:  # the boundary: the engine lives on
             return self._compute_one_by_one(batch)
@@ -153,6 +163,16 @@ class Engine:
         with self._lock:
             self.scheduler.cancel(request_id)
 
+    def look(self) -> Snapshot:
+        """What the engine is doing, from any thread."""
+        with self._lock:
+            return snapshot(self.scheduler, self.num_steps)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps that were begun, before a `reset` too."""
+        return self.timeline.num_steps
+
     @property
     def has_work(self) -> bool:
         """Whether `step` would compute or say anything."""
@@ -164,38 +184,43 @@ class Engine:
         check_request(request, self.vocab_size)
         check_images(request, sees=self.sees)
 
-    def steps(self, *requests: GenerationRequest) -> Iterator[Step]:
+    def steps(
+        self,
+        *requests: GenerationRequest,
+        hooks: Mapping[str, Functions] | None = None,
+        keep: int = 0,
+    ) -> Steps:
         """Run requests to their end, one step at a time; leaving the loop cancels them.
 
-        Raises `InvalidRequest` when the first step is asked for.
+        `hooks`, by request id, look at activations; the last `keep` steps can be taken back
+        (`stepping.py`). Raises `InvalidRequest` when the first step is asked for.
         """
-        unfinished = set()
-        try:
-            for request in requests:
-                self.add(request)
-                unfinished.add(request.id)
-            while unfinished:
-                outputs = self.step()
-                unfinished -= {each.request_id for each in outputs if isinstance(each, Finish)}
-                assert self.batch is not None
-                yield Step(self.batch, outputs)
-        finally:
-            for request_id in unfinished:
-                self.cancel(request_id)
+        return Steps(self, requests, hooks, keep)
+
+    def shown(self, number: int, outputs: list[Output]) -> Step:
+        """The latest step, to be looked at."""
+        assert self.batch is not None
+        logits = self.logits
+        if logits is not None and self.runner.graphs is not None:
+            logits = logits.clone()  # a graph writes where it wrote before
+        with self._lock:
+            return Step(number, self.batch, outputs, logits, page_map(self.scheduler))
+
+    def restore(self, scheduler: Scheduler, batch: Batch | None) -> None:
+        """Go on from another state of the scheduler (`undo.py`), after the step `batch`."""
+        with self._lock:
+            self.scheduler, self.cache, self.pool = scheduler, scheduler.cache, scheduler.cache.pool
+            self.batch, self.logits = batch, None
+            self.hooks.reopen(scheduler.sequences)
 
     def run(
         self, request: GenerationRequest, hooks: Functions | None = None
     ) -> tuple[list[Token], Finish]:
         """One request to its end. Raises `InvalidRequest`, or `GenerationFailed` with the cause."""
-        if hooks:
-            self.hooks.add(request.id, hooks)
-        said = [each for step in self.steps(request) for each in step.outputs]
-        tokens = [
-            each for each in said if isinstance(each, Token) and each.request_id == request.id
-        ]
-        (finish,) = (
-            each for each in said if isinstance(each, Finish) and each.request_id == request.id
-        )
+        steps = self.steps(request, hooks={request.id: hooks} if hooks else None)
+        said = [each for step in steps for each in step.outputs if each.request_id == request.id]
+        tokens = [each for each in said if isinstance(each, Token)]
+        (finish,) = (each for each in said if isinstance(each, Finish))
         if finish.reason is FinishReason.ERROR:
             raise GenerationFailed(finish.error)
         return tokens, finish
@@ -225,6 +250,7 @@ class Engine:
             "a step of %d sequences failed; each is tried alone", len(batch.context_lens)
         )
         outputs: list[Output] = []
+        self.logits = None
         for part in batch.split():
             try:
                 logits = self.runner.run(part)

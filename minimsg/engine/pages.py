@@ -38,6 +38,11 @@ class PagePool:
         """Pages that someone has a reference to."""
         return self.num_pages - len(self._free) - self._num_cached
 
+    @property
+    def kept(self) -> frozenset[int]:
+        """Pages that hold something worth keeping, in use or not."""
+        return frozenset(self._kept)
+
     def allocate(self, n: int) -> list[int] | None:
         """`n` pages with one reference each; None, and nothing changed, if fewer are free."""
         assert n >= 0, f"{n} pages asked for"
@@ -82,6 +87,10 @@ class PagePool:
     def references(self, page: int) -> int:
         """How many users a page has; 0 if it is free or cached."""
         return self._references[page]
+
+    def copy(self, most: int) -> tuple[list[int], frozenset[int]]:
+        """The references of at most `most` pages, the first ones, and which of all are kept."""
+        return self._references[:most], frozenset(self._kept)
 
     def check(self) -> None:
         """Assert the invariant."""

@@ -12,10 +12,12 @@ from torch import Tensor
 from minimsg.engine.cache import PagedKVCache
 from minimsg.engine.encodings import Encodings
 from minimsg.engine.graphs import decode_graphs
+from minimsg.engine.kernel_check import CheckedStep, KernelCheck
 from minimsg.engine.types import Batch
+from minimsg.engine.undo import Journal
 from minimsg.engine.watching import Hooks
 from minimsg.kernels.contract import Layout
-from minimsg.models.contract import Inputs, Model, Sight
+from minimsg.models.contract import Inputs, Model, Sight, Watch
 
 
 class Runner:
@@ -28,12 +30,16 @@ class Runner:
         self.graphs = decode_graphs(model, cache, device)
         self.encodings = Encodings(model)
         self.hooks = Hooks(model)
+        self.check: KernelCheck | None = None  # of the kernel beside the reference
+        self.journal: Journal | None = None  # while steps are kept
 
     @torch.inference_mode()
     def run(self, batch: Batch) -> Tensor:
         """Logits `(S, V)` float32; keys and values of the batch's T tokens are in the cache."""
         if not batch.input_ids:
             return torch.empty(0, self.model.vocab_size, device=self.device)
+        if self.journal is not None:
+            self.journal.note(batch)
         inputs = self._inputs(batch)
         if self.graphs is not None and self.graphs.can_run(inputs):
             return self.graphs.run(inputs)
@@ -55,8 +61,18 @@ class Runner:
             layout=layout,
             axes=self._tensor(batch.axes) if batch.axes else None,
             sight=self._sight(batch) if batch.pictures else None,
-            watch=self.hooks.watch(batch),
+            watch=self._watch(batch),
         )
+
+    @property
+    def last_check(self) -> CheckedStep | None:
+        """What came of the latest step whose kernel was checked."""
+        return None if self.check is None else self.check.latest
+
+    def _watch(self, batch: Batch) -> Watch | None:
+        """Who looks at a batch; where functions do that may change it, nothing is checked."""
+        watch = self.hooks.watch(batch)
+        return self.check.watch() if watch is None and self.check is not None else watch
 
     def _sight(self, batch: Batch) -> Sight:
         """What the batch shows of images, seen now or before."""

@@ -19,6 +19,7 @@ from minimsg.engine.batch import build_batch
 from minimsg.engine.chunks import chunks
 from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.speculation import Speculation
+from minimsg.engine.timeline import Timeline
 from minimsg.engine.types import (
     Admitted,
     Batch,
@@ -49,6 +50,7 @@ class Scheduler:
         max_context: int,
         max_step_tokens: int,
         max_sequences: int,
+        timeline: Timeline | None = None,
     ) -> None:
         self.cache = cache
         self.speculation = speculation
@@ -63,6 +65,7 @@ class Scheduler:
         self.waiting: list[Sequence] = []
         self.running: list[Sequence] = []
         self.num_preemptions = 0
+        self.timeline = timeline or Timeline(self.page_size)
         self._num_arrived = 0
         self._sequences: dict[str, Sequence] = {}
         self._said: dict[str, CacheCounts] = {}
@@ -73,6 +76,16 @@ class Scheduler:
     def has_work(self) -> bool:
         """Whether a step would compute or say something."""
         return bool(self._sequences or self._outputs)
+
+    @property
+    def sequences(self) -> list[Sequence]:
+        """Those that run, then those that wait, each in order of rank."""
+        return [*self.running, *self.waiting]
+
+    @property
+    def known(self) -> set[Sequence]:
+        """Those, and what the latest batch had beside them."""
+        return {*self.running, *self.waiting, *self._scheduled.values()}
 
     def add(self, sequence: Sequence) -> CacheCounts:
         """Queue a new sequence, which holds at once what the cache has of it; the counts of that.
@@ -117,11 +130,17 @@ class Scheduler:
         self.speculation.draft(self.running, self.max_step_tokens - len(self.running))
         spans = self._spans()
         self._scheduled = {sequence.request.id: sequence for sequence, _ in spans}
+        self.timeline.begin(self._scheduled.values())
         return build_batch(spans, self.page_size)
 
     def sampling(self, batch: Batch) -> list[Sequence]:
         """The sequences that sample, in order; those with drafts have several of the S rows."""
         return [self._scheduled[request_id] for request_id in dict.fromkeys(batch.sample_ids)]
+
+    @property
+    def tenants(self) -> dict[str, str]:
+        """Whose each request of the latest batch is."""
+        return {id: sequence.request.tenant for id, sequence in self._scheduled.items()}
 
     def commit(self, batch: Batch, sampled: list[list[Sampled]]) -> list[Output]:
         """Take what a step computed and sampled; everything to be said since the last commit.
@@ -129,6 +148,7 @@ class Scheduler:
         `sampled` holds, for each sequence that samples, its tokens or the `Finish` of a row
         that failed. What was cancelled since `schedule` is ignored.
         """
+        self._outputs += self.timeline.told(batch)
         sampling = dict.fromkeys(batch.sample_ids)
         for request_id in batch.request_ids:
             if sequence := self._live(request_id):
@@ -159,7 +179,7 @@ class Scheduler:
 
     def check(self) -> None:
         """Assert every invariant; cheap enough to call after each step of a test."""
-        sequences = [*self.running, *self.waiting]
+        sequences = self.sequences
         self.cache.check(sequences)
         assert len(self._sequences) == len(sequences)
         assert all(self._sequences[each.request.id] is each for each in sequences)
@@ -238,6 +258,7 @@ class Scheduler:
         self.running.remove(sequence)
         self.cache.release(sequence)
         insort(self.waiting, sequence, key=rank)
+        sequence.change = "preempted"
         self.num_preemptions += 1
 
     def _computed(self, sequence: Sequence, context_len: int) -> None:
@@ -282,6 +303,7 @@ class Scheduler:
         if sequence.num_taken and not sequence.is_retried:
             sequence.is_retried = True
             self._preempt(sequence)
+            sequence.change = "retried"
         else:
             self._finish(sequence, finish.reason, finish.error)
 

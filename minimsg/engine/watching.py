@@ -18,13 +18,13 @@ Knows requests by their ids, and rows of batches; the layers come here by `model
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from minimsg.engine.types import Batch, Watched
+from minimsg.engine.types import Batch, Sequence, Watched
 from minimsg.errors import GenerationFailed
 from minimsg.kernels import reference
 from minimsg.models import points
@@ -76,6 +76,12 @@ class Hooks:
             self._open[request_id] = watched
         elif self._open:
             self._open.pop(request_id, None)
+
+    def reopen(self, sequences: Iterable[Sequence]) -> None:
+        """These are the sequences that there are now, and who looks at them."""
+        self._open = {
+            each.request.id: each.watched for each in sequences if each.watched is not None
+        }
 
     def clear(self) -> None:
         """Forget everything."""

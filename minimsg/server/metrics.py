@@ -59,6 +59,7 @@ class Metrics(Collector):
         yield from self._gauges()
         yield from self._counters()
         yield from self._histograms()
+        yield from self._kernel_check()
 
     async def read(self, store: Store) -> None:
         """Take the figures of `store`, which lie on disk; `collect` shows them."""
@@ -113,6 +114,20 @@ class Metrics(Collector):
         for ending, number in list(self._requests.items()):
             requests.add_metric(ending, number)
         yield requests
+
+    def _kernel_check(self) -> Iterator[Metric]:
+        check = self._worker.engine.runner.check
+        if check is None:
+            return
+        yield _counter("kernel_checks", "Steps beside the reference.", check.num_steps)
+        errors = GaugeMetricFamily(
+            PREFIX + "kernel_check_error_ratio",
+            "Largest difference from the reference, of the largest value there.",
+            labels=["layer"],
+        )
+        for layer, error in enumerate(list(check.worst)):
+            errors.add_metric([str(layer)], error)
+        yield errors
 
     def _histograms(self) -> Iterator[Metric]:
         meter = self._worker.meter

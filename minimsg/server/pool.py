@@ -23,6 +23,7 @@ from typing import Final, TypeVar, cast
 from minimsg.errors import InternalError, InvalidRequest, Overloaded, RequestTimeout
 from minimsg.limits import LIMITS
 from minimsg.protocol.dialect import PLAIN, Dialect
+from minimsg.server.explain import Explained
 from minimsg.server.guard import cause_of
 from minimsg.server.prepare import NOTHING, Counted, Known, NamedUrls, Prepared, Served
 from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Failure
@@ -30,14 +31,15 @@ from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Fail
 NUM_THREADS: Final = 1  # with the engine's, as many as can take turns with the event loop
 NUM_PROCESSES: Final = 2
 HUGE_BYTES: Final = 1 << 20
-MAX_BIG_BODIES: Final = 16  # at once; half a gigabyte of them
+MAX_BIG_BODIES: Final = 64  # at once,
+MAX_BIG_BYTES: Final = 512 << 20  # with what they name
 # Never reached: a pipe that is paused keeps a killed process from being seen to end.
 MAX_REPLY_BYTES: Final = 1 << 30
 
 # The end of `application/pdf` in JSON, whose letters and slash may be written with escapes.
 PDF: Final = re.compile(rb'(?:/|\\u002[fF])(?:p|\\u0070)(?:d|\\u0064)(?:f|\\u0066)"')
 
-R = TypeVar("R", Prepared, Counted, NamedUrls)
+R = TypeVar("R", Prepared, Counted, Explained, NamedUrls)
 Work = Callable[[bytes, Served, Dialect, Known], R]
 
 
@@ -51,6 +53,7 @@ class PreparePool:
         self._slow_slots = asyncio.Semaphore(NUM_PROCESSES - 1)
         self._idle: list[Process] = []
         self._num_big = 0
+        self._big_bytes = 0
 
     async def run(
         self, work: Work[R], body: bytes, dialect: Dialect = PLAIN, known: Known = NOTHING
@@ -75,15 +78,18 @@ class PreparePool:
             await _end(self._idle.pop())
 
     async def _in_turn(self, work: Work[R], body: bytes, errand: Errand, may_be_slow: bool) -> R:
-        if self._num_big >= MAX_BIG_BODIES:
+        size = len(body) + errand.known.num_chars
+        if self._num_big >= MAX_BIG_BODIES or self._big_bytes + size > MAX_BIG_BYTES:
             raise Overloaded("Too many large requests are being read; try again.")
         self._num_big += 1
+        self._big_bytes += size
         try:
             is_slow = may_be_slow or len(body) > HUGE_BYTES
             async with _deadline(), self._turn(is_slow), self._slots:
                 return await self._in_process(work, body, errand)
         finally:
             self._num_big -= 1
+            self._big_bytes -= size
 
     def _turn(self, is_slow: bool) -> AbstractAsyncContextManager[object]:
         """Huge bodies and PDFs, which take seconds, never hold all processes."""

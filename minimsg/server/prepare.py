@@ -150,9 +150,9 @@ def prepare_message(
     body: bytes, served: Served, dialect: Dialect, known: Known = NOTHING
 ) -> Prepared:
     """The body of POST /v1/messages. Raises RequestError."""
-    checked = _checked(MessagesRequest, body, served, dialect, known)
+    checked = check_body(MessagesRequest, body, served, dialect, known)
     request, settings = checked.request, served.settings
-    prompt = _rendered(request, served, dialect, known)
+    prompt = render_prompt(request, served, dialect, known)
     check_length(prompt, settings.max_context)
     max_tokens = _given(request.max_tokens, settings.default_max_tokens)
     form = _thinking_form(served.chat)
@@ -185,9 +185,9 @@ def prepare_message(
 
 def count_prompt(body: bytes, served: Served, dialect: Dialect, known: Known = NOTHING) -> Counted:
     """The body of POST /v1/messages/count_tokens. Raises RequestError."""
-    checked = _checked(CountTokensRequest, body, served, dialect, known)
+    checked = check_body(CountTokensRequest, body, served, dialect, known)
     request = checked.request
-    prompt = _rendered(request, served, dialect, known)
+    prompt = render_prompt(request, served, dialect, known)
     answer: TokenCount = {"input_tokens": len(prompt.ids)}
     if prompt.original_input_tokens is not None:
         answer["context_management"] = {"original_input_tokens": prompt.original_input_tokens}
@@ -203,12 +203,7 @@ def named_urls(body: bytes, served: Served, dialect: Dialect, known: Known = NOT
     return NamedUrls(urls_in(request, sees=dialect.can("images")))
 
 
-WORK: Final = {
-    function.__name__: function for function in (prepare_message, count_prompt, named_urls)
-}
-
-
-def _checked(
+def check_body(
     kind: type[R], body: bytes, served: Served, dialect: Dialect, known: Known
 ) -> Validated[R]:
     """JSON, types, model, rules: in the order in which the hosted API looks at them; then PDFs."""
@@ -225,7 +220,7 @@ def _checked(
     return replace(checked, request=unsealed(request, known.seal, dialect))
 
 
-def _rendered(request: PromptRequest, served: Served, dialect: Dialect, known: Known) -> Prompt:
+def render_prompt(request: PromptRequest, served: Served, dialect: Dialect, known: Known) -> Prompt:
     """With a seed nothing but the request decides what the model reads."""
     remembered = known.remembered if request.seed is None else None
     return render(request, served.chat, dialect, remembered)

@@ -24,8 +24,19 @@ from minimsg.errors import InternalError, InvalidRequest, NotFound, RequestError
 from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 from minimsg.protocol.dialect import Dialect
+from minimsg.server.explain import Explained, explain_prompt
 from minimsg.server.guard import guarding
-from minimsg.server.prepare import WORK, Counted, Known, NamedUrls, Prepared, Served, Settings
+from minimsg.server.prepare import (
+    Counted,
+    Known,
+    NamedUrls,
+    Prepared,
+    Served,
+    Settings,
+    count_prompt,
+    named_urls,
+    prepare_message,
+)
 from minimsg.server.traces import trace
 
 
@@ -66,6 +77,10 @@ class Errand:
     known: Known
 
 
+WORK: Final = {
+    function.__name__: function
+    for function in (prepare_message, count_prompt, explain_prompt, named_urls)
+}
 KINDS: Final[dict[str, type[RequestError]]] = {
     kind.__name__: kind for kind in (NotFound, InternalError)
 }
@@ -73,7 +88,7 @@ ERRAND: Final[TypeAdapter[Errand]] = TypeAdapter(Errand)
 SETTINGS: Final[TypeAdapter[Settings]] = TypeAdapter(Settings)
 DETAILS: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(dict[str, JsonValue])
 BYTES: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")  # of pictures
-Reply = Prepared | Counted | NamedUrls | Failure
+Reply = Prepared | Counted | Explained | NamedUrls | Failure
 REPLY: Final[TypeAdapter[Reply]] = TypeAdapter(Reply, config=BYTES)
 
 

@@ -23,6 +23,7 @@ from minimsg.protocol.events import Event
 from minimsg.protocol.message import Message, StopReason, new_message
 from minimsg.protocol.usage import input_usage
 from minimsg.server.prepare import Prepared
+from minimsg.server.recording import Recording
 from minimsg.server.remembered import Listener
 from minimsg.server.state import Server
 from minimsg.text.detokenize import Detokenizer
@@ -32,9 +33,16 @@ from minimsg.text.stops import StopMatcher
 class Stages:
     """The stages of one reply. After `hit` nothing more is to be pushed."""
 
-    def __init__(self, server: Server, generation: GenerationRequest, prepared: Prepared) -> None:
+    def __init__(
+        self,
+        server: Server,
+        generation: GenerationRequest,
+        prepared: Prepared,
+        recording: Recording | None = None,
+    ) -> None:
         self.num_tokens = 0  # every id of the turn, the one that ended it included
         self.listener = Listener()
+        self._recording = recording
         self._end_ids = generation.end_ids
         self._usage = partial(
             input_usage,
@@ -43,7 +51,7 @@ class Stages:
         )
         self._thinks = prepared.tags is not None
         self._is_only_calls = bool(prepared.constraint.must_call)  # a cut call is no text
-        self._parser = _parser(server.tool_format, prepared)
+        self._parser = _parser(server.chat.tool_format, prepared)
         self._detokenizer = Detokenizer(
             server.chat.tokenizer, continues=prepared.continues, tags=self._parser.tags
         )
@@ -100,6 +108,8 @@ class Stages:
     def _tell(self, segments: Iterable[Segment]) -> list[Event]:
         events: list[Event] = []
         for segment in segments:
+            if self._recording is not None:
+                self._recording.push_segment(segment)
             if self._is_only_calls and isinstance(segment, TextSegment):
                 continue
             events += self._say(self._citer.push(segment) if self._citer else [segment])

@@ -105,7 +105,7 @@ def test_a_page_fetches_nothing_and_shows_words_as_words() -> None:
 def test_other_reports_are_pages_of_tables() -> None:
     steps = [{"streams": 1, "stages_ms": {"model": 7.25}}, {"streams": 16}]
     made = page({"kind": "profile", "model": "tiny", "steps": steps, "load_average_before": 0.25})
-    assert "<th>streams</th><th>stages ms model</th>" in made
+    assert '<th scope="col">streams</th><th scope="col">stages ms model</th>' in made
     assert "<td>1</td><td>7.25</td>" in made
     assert "<td>16</td><td></td>" in made
     assert "<td>0.25</td>" in made

@@ -43,7 +43,7 @@ def ink_of(text: str) -> bytes:
     """A content stream that writes lines of text; parentheses in them must be balanced."""
     lines = text.split("\n")
     moves = "".join(f"({line}) Tj 0 -15 Td " for line in lines)
-    return f"BT /F 12 Tf 20 150 Td {moves} ET".encode("latin-1") if text else b""
+    return f"BT /F 12 Tf 20 150 Td {moves} ET\n".encode("latin-1") if text else b""
 
 
 def pdf(*texts: str, **options: str) -> bytes:

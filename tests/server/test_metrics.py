@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from minimsg.engine.kernel_check import KernelCheck
 from minimsg.protocol.message import StopReason
 from minimsg.server.batch_runner import NUM_AT_ONCE
 
@@ -159,6 +160,17 @@ async def test_drafts_are_counted_and_those_that_came(scripted: Running) -> None
     found = await scrape(scripted)
     assert of(found, "spec_decode_num_draft_tokens_total") == 7
     assert of(found, "spec_decode_num_accepted_tokens_total") == 3
+
+
+async def test_a_kernel_that_is_checked_has_its_errors_by_layer(tiny: Running) -> None:
+    runner = tiny.server.worker.engine.runner
+    runner.check = KernelCheck(runner.model, share=1.0)
+    await tiny.post(ask(PLAIN, model="tiny", max_tokens=4))
+    found = await scrape(tiny)
+    assert of(found, "kernel_checks_total") == 4
+    layers = [labels for name, labels in found if name == "kernel_check_error_ratio"]
+    assert layers == [(("layer", str(layer)),) for layer in range(len(runner.cache.layers))]
+    assert max(runner.check.worst) < 1e-4
 
 
 async def test_two_servers_share_no_figure(start: Start) -> None:
