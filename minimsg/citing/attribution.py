@@ -6,9 +6,9 @@
   passage has the share of it all that its stems count.
 - Where attention was recorded, a passage gets `ATTENTION` times its share of what the tokens
   paid to all passages on top; one without any word of the sentence gets nothing.
-- The strongest passage is cited if it has `MIN_GAIN` (or `MIN_GAIN_ATTENDED`), further ones if
-  they add that much with words that the others do not have. Of equals the shorter one is
-  taken, then the earlier one.
+- The strongest passage is cited if it has `MIN_GAIN`, further ones if they add `FURTHER_GAIN`
+  with words that the others do not have. Of equals the shorter one is taken, then the
+  earlier one.
 
 Deterministic: no chance, no clock, no order of sets. Knows sentences and passages.
 """
@@ -25,7 +25,9 @@ from minimsg.citing.words import stems
 
 # Chosen on the tuning half of `bench/cited.toml`, in the middle of a range that does alike.
 MIN_GAIN: Final = 0.3
-MIN_GAIN_ATTENDED: Final = 0.4  # the same where attention was recorded
+FURTHER_GAIN: Final = 0.4
+MIN_GAIN_ATTENDED: Final = 0.4  # the same where attention was recorded,
+FURTHER_GAIN_ATTENDED: Final = 0.6  # which counts on top
 ATTENTION: Final = 0.6
 MAX_SOURCES: Final = 3  # of a sentence
 MAX_POSTINGS: Final = 2_000  # passages with a stem; one that more have tells nothing
@@ -62,10 +64,11 @@ def sources_of(sentence: str, index: Index, attention: Sequence[float] = ()) -> 
     total, paid = sum(weights.values()), sum(attention) or 1.0
     bonus = [ATTENTION * each / paid for each in attention]
     least = MIN_GAIN_ATTENDED if attention else MIN_GAIN
+    further = FURTHER_GAIN_ATTENDED if attention else FURTHER_GAIN
     chosen: list[int] = []
     while weights and len(chosen) < MAX_SOURCES:
         best, gain = _best(weights, total, index, bonus)
-        if gain < least:
+        if gain < (further if chosen else least):
             break
         chosen.append(best)
         weights = {s: w for s, w in weights.items() if best not in index.postings.get(s, ())}
