@@ -91,6 +91,9 @@ class Hooks:
         """Who looks at a batch, or None."""
         if not self._open:
             return None
+        for request_id, watched in tuple(self._open.items()):
+            if watched.is_over:
+                self._open.pop(request_id, None)
         views = [
             view for index in range(len(batch.request_ids)) if (view := self._view(batch, index))
         ]
@@ -101,9 +104,6 @@ class Hooks:
         request_id = batch.request_ids[index]
         watched = self._open.get(request_id)
         if watched is None or watched.error is not None:
-            return None
-        if watched.is_over:
-            del self._open[request_id]
             return None
         start, stop = batch.query_starts[index : index + 2]
         end = batch.context_lens[index]

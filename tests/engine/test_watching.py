@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -401,6 +403,18 @@ def test_nobody_is_looked_at_any_more_once_the_request_has_ended(
     engine.reset()
     engine.run(ask("mine", IDS))
     assert len(visits.positions) == num_seen
+
+
+def test_what_looked_on_is_let_go_of_by_the_next_step_of_others(
+    saved: Callable[[str], Saved],
+) -> None:
+    engine, visits = open_engine(saved("llama")[0]), Visits()
+    alive = weakref.ref(visits)
+    engine.run(ask("mine", IDS), {"hook_embed": visits.note})
+    del visits
+    engine.generate(IDS, max_tokens=1)
+    gc.collect()
+    assert alive() is None
 
 
 def test_while_nobody_looks_all_layers_are_one_call(
