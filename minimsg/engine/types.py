@@ -208,7 +208,7 @@ class Sequence:
         return len(self.ids) - self.num_computed
 
     def _repr_html_(self) -> str:
-        from minimsg.show.steps import show_sequence
+        from minimsg.show.batches import show_sequence
 
         return show_sequence(self)
 
@@ -259,7 +259,7 @@ class Batch:
         return [part for part in parts if part is not None]
 
     def _repr_html_(self) -> str:
-        from minimsg.show.steps import show_batch
+        from minimsg.show.batches import show_batch
 
         return show_batch(self)
 

@@ -1,31 +1,24 @@
-"""Steps, batches, sequences and the page map as tables.
+"""Steps as tables: what ran, what was said, what it was chosen from, whose the pages are then.
 
-Knows the engine's types by what they hold; a tokenizer, if there is one, comes as a function
-from an id to its text. The frame of a table is `minimsg/document.py`.
+A tokenizer, if there is one, comes as a function from an id to its text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby, pairwise
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from minimsg.document import table
-from minimsg.engine.types import Admitted, Batch, Finish, Output, Sequence, Token
+from minimsg.engine.types import Admitted, Finish, Output, Token
+from minimsg.show.batches import MAX_ROWS, short_table, show_batch, show_pages
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from minimsg.engine.page_map import PageMap
     from minimsg.engine.stepping import Step
 
 TextOf = Callable[[int], str]
 
-MAX_ROWS: Final = 16  # of a table; of the rest it says how many they are
-MAX_CELLS: Final = 1024  # of the map, one a page
 NUM_CANDIDATES: Final = 5  # ids shown of each row of logits
-COLOURS: Final = ("#4477aa", "#ee6677", "#228833", "#aa8800", "#2299bb", "#aa3377")  # P. Tol
-FREE, CACHED = "#eeeeee", "#aaaaaa"
 
 
 def show_step(step: Step, text_of: TextOf | None = None) -> str:
@@ -37,39 +30,6 @@ def show_step(step: Step, text_of: TextOf | None = None) -> str:
     return f"<div><p><strong>Step {step.number}</strong></p>\n" + "\n".join(parts) + "</div>"
 
 
-def show_batch(batch: Batch) -> str:
-    """A row for each sequence."""
-    sampling = set(batch.sample_ids)
-    rows = [
-        (request_id, f"{stop - count} to {stop - 1}", str(count), str(stop), ranges(pages),
-         "yes" if request_id in sampling else "no")
-        for request_id, count, stop, pages in zip(
-            batch.request_ids,
-            [stop - start for start, stop in pairwise(batch.query_starts)],
-            batch.context_lens,
-            batch.page_tables,
-            strict=True,
-        )
-    ]  # fmt: skip
-    headings = ("request", "positions", "tokens", "context", "pages", "samples")
-    total = f"Batch of {len(rows)} sequences, {len(batch.input_ids)} tokens"
-    return _table(total, headings, rows)
-
-
-def show_sequence(sequence: Sequence) -> str:
-    """A fact a row."""
-    request = sequence.request
-    facts = {
-        "prompt": f"{len(request.prompt_ids)} ids",
-        "generated": f"{sequence.num_generated} of at most {request.max_tokens} ids",
-        "computed": f"{sequence.num_computed} of {len(sequence.ids)} ids",
-        "pages": ranges(sequence.page_table) or "none",
-        "of them shared": str(sequence.num_published),
-        "drafts": str(len(sequence.drafts)),
-    }
-    return _table(f"Sequence {request.id}", ("fact", "value"), facts.items())
-
-
 def show_outputs(outputs: Iterable[Output], text_of: TextOf | None = None) -> str:
     """What a step said, a row each."""
     rows = [
@@ -77,7 +37,7 @@ def show_outputs(outputs: Iterable[Output], text_of: TextOf | None = None) -> st
         for output in outputs
         if isinstance(output, Admitted | Token | Finish)
     ]
-    return _table("Said", ("request", "what", "value", "log probability"), rows)
+    return short_table("Said", ("request", "what", "value", "log probability"), rows)
 
 
 def show_logits(logits: Tensor, sample_ids: list[str], text_of: TextOf | None = None) -> str:
@@ -90,43 +50,7 @@ def show_logits(logits: Tensor, sample_ids: list[str], text_of: TextOf | None = 
         candidates = (f"{_named(id, text_of)} {share:.1%}" for id, share in pairs)
         rows.append((sample_ids[place], *candidates))
     ranks = [f"{place + 1}." for place in range(top.indices.shape[-1])]
-    return _table("Likeliest next ids", ("request", *ranks), rows, len(logits))
-
-
-def show_pages(pages: PageMap) -> str:
-    """A cell a page in the colours of the requests, and the same in words."""
-    colours = {id: COLOURS[place % len(COLOURS)] for place, id in enumerate(pages.tables)}
-    rows = [(id, str(len(held)), ranges(held)) for id, held in pages.tables.items()]
-    rows.append(("cached", str(len(pages.cached)), ranges(pages.cached)))
-    rows.append(("free", str(pages.num_free), ""))
-    caption = f"{pages.num_pages} pages of {pages.page_size} tokens"
-    return _cells(pages, colours) + _table(caption, ("whose", "pages", "which"), rows, len(rows))
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Numbers in their order, those that follow each other as one: `0-3, 7`."""
-    runs: list[list[int]] = []
-    for number in numbers if isinstance(numbers, (list, tuple)) else sorted(numbers):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-
-
-def _cells(pages: PageMap, colours: dict[str, str]) -> str:
-    """Runs of pages of one colour; the words below it say the same."""
-    fills: Iterator[str] = (
-        colours[users[0]] if users else CACHED if page in pages.cached else FREE
-        for page, users in enumerate(pages.users[:MAX_CELLS])
-    )
-    runs = ((fill, sum(1 for _ in run)) for fill, run in groupby(fills))
-    spans = "".join(
-        f'<span style="display:inline-block;height:1em;width:{count * 0.4:.1f}em;'
-        f'background:{fill}"></span>'
-        for fill, count in runs
-    )
-    return f'<div aria-hidden="true" style="line-height:1">{spans}</div>\n'
+    return short_table("Likeliest next ids", ("request", *ranks), rows, len(logits))
 
 
 def _said(output: Admitted | Token | Finish, text_of: TextOf | None) -> tuple[str, str, str]:
@@ -139,18 +63,3 @@ def _said(output: Admitted | Token | Finish, text_of: TextOf | None) -> tuple[st
 
 def _named(id: int, text_of: TextOf | None) -> str:
     return str(id) if text_of is None else f"{id} {text_of(id)!r}"
-
-
-def _table(
-    caption: str,
-    headings: Iterable[str],
-    rows: Iterable[tuple[str, ...]],
-    number: int | None = None,
-) -> str:
-    """A table of the first rows, with a word on how many there are in all."""
-    listed = list(rows)
-    number = len(listed) if number is None else number
-    shown = listed if number <= MAX_ROWS + 1 else listed[:MAX_ROWS]
-    if number > len(shown):
-        caption = f"{caption}; the first {len(shown)} of {number}"
-    return table(list(headings), shown, caption=caption)

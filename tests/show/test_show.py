@@ -14,7 +14,8 @@ from minimsg.engine.engine import Engine
 from minimsg.engine.stepping import Steps
 from minimsg.engine.types import Finish, FinishReason, GenerationRequest, Token
 from minimsg.loading import load_engine
-from minimsg.show.steps import MAX_ROWS, ranges, show_batch, show_outputs, show_step
+from minimsg.show.batches import MAX_ROWS, ranges, show_batch
+from minimsg.show.steps import show_outputs, show_step
 
 VOID = {"br"}
 
@@ -82,10 +83,10 @@ def test_a_step_says_what_ran_what_came_and_whose_the_pages_are(engine: Engine) 
         best = int(logits.argmax())
         assert row[1] == f"{best} {float(logits.softmax(-1)[best]):.1%}"
     assert pages[1:] == [
+        ["free", "37", ""],
+        ["cached", "0", ""],
         ["<b>", "2", held["<b>"]],
         ["two", "1", held["two"]],
-        ["cached", "0", ""],
-        ["free", "37", ""],
     ]
     close(steps, engine)
 
