@@ -150,6 +150,13 @@ class ServerConfig:
         "Switch a feature off, to see how a client takes it; may be given several times.",
         choices=tuple(FEATURES),
     )
+    citations: str = option(
+        "overlap",
+        "How it is told which passages a sentence of a reply was taken from, where a request "
+        "wants citations: overlap by the words that both have, attention also by what the model "
+        "looked at, which makes its steps slower; off gives none.",
+        choices=("off", "overlap", "attention"),
+    )
     drop_server_tools: bool = option(
         False, "Leave out tools that the hosted API runs itself, instead of answering 400."
     )
@@ -222,6 +229,17 @@ class ServerConfig:
     )
     write_timeout_s: float = option(
         120.0, "Seconds that a client may leave a stream unread before it is dropped."
+    )
+    trace: int = option(
+        0,
+        "Record every request and keep each tenant's last so many, for /minimsg/traces; 0: those "
+        "whose header minimsg-trace is 1.",
+        maximum=10_000,
+    )
+    inspect_control: bool = option(
+        False,
+        "Let whoever may ask also pause and step the engine, which holds up all requests; without "
+        "keys on a loopback address anybody may.",
     )
     drain_timeout_s: float = option(
         30.0, "Seconds that running replies get to finish after SIGTERM."

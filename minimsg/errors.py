@@ -22,6 +22,7 @@
     ├── TemplateError                a chat template that fails or exceeds its budget
     ├── KernelUnavailable            the kernel asked for cannot run here
     ├── ConfigError                  settings that contradict each other or the machine
+    ├── InvalidTrace                 a record of a request that cannot be read
     ├── DiskFailed                   the disk takes no more; what was written before is whole
     └── GenerationFailed             one sequence failed in the engine; its neighbours did not
 
@@ -207,6 +208,10 @@ class KernelUnavailable(MinimsgError):
 
 class ConfigError(MinimsgError):
     """Settings that cannot work together or on this machine (exit code 2)."""
+
+
+class InvalidTrace(MinimsgError):
+    """A record that is no record of a request: what is wrong, and where (exit code 2)."""
 
 
 class DiskFailed(MinimsgError):

@@ -11,6 +11,7 @@ from typing import Final
 # Name -> what it is. `--without NAME` switches one off, to see how a client takes it.
 FEATURES: Final[dict[str, str]] = {
     "adaptive-thinking": "thinking of type adaptive",
+    "citations": "citations of documents and search results",
     "context-management": "the field context_management",
     "effort": "output_config.effort",
     "forced-tools": "tool_choice any and tool",

@@ -56,6 +56,10 @@ class Limits:
     many_images: int = 20  # API: of more the sides
     many_images_side_pixels: int = 2_000  # may have so many pixels
     images_pixels: int = 256_000_000  # of all images of a request: four of the largest
+    pdf_pages: int = 600  # API: of all PDFs of a request
+    pdf_page_pixels: int = 1_200_000  # of a page as a model sees it; a letter at 108 dpi has 1.09
+    pdf_time_s: int = 15  # of computing, to read one PDF or draw one page
+    pdf_memory_bytes: int = 1 << 30  # that this may take
     prepare_memory_bytes: int = 4 << 30  # of a process that prepares big bodies and images
     urls: int = 20  # of one request; each may take
     url_timeout_s: float = 10.0  # with all its redirects
@@ -67,6 +71,7 @@ class Limits:
     batch_bytes: int = 256 * MIB  # API: the body that creates a message batch
     batch_requests: int = 100_000  # API
     page_items: int = 1_000  # API: `limit` of a list route
+    trace_bytes: int = 256 * MIB  # of a record that is to be computed again
 
 
 LIMITS: Final = Limits()

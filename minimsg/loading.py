@@ -87,7 +87,8 @@ def load_engine(folder: Path, config: EngineConfig) -> Engine:
         name=config.kernel,
         deterministic=config.deterministic,
     )
-    config = replace(config, kernel=backend.name)
+    dtype_name = str(dtype).removeprefix("torch.")
+    config = replace(config, kernel=backend.name, dtype=dtype_name, device=str(device))
     model = load_model(folder, dtype=dtype, device=device, backend=backend)
     if model_config.plain_context is not None:
         why = "%s: the window is %d tokens; dual chunk attention, for longer ones, is not supported"
@@ -219,9 +220,17 @@ class TextEngine:
         `hooks` look at its activations; the last `keep` steps can be taken back
         (`engine/stepping.py`).
         """
-        request, _ = self._request(prompt, options)
+        request = self.request(prompt, **options)
         by_request = {request.id: hooks} if hooks else None
         return self.engine.steps(request, hooks=by_request, keep=keep)
+
+    def request(self, prompt: str | Messages, **options: Unpack[Options]) -> GenerationRequest:
+        """A prompt as the engine takes it, to be changed, or to run beside others.
+
+        Raises `InvalidRequest`.
+        """
+        request, _ = self._request(prompt, options)
+        return request
 
     def _request(self, prompt: str | Messages, options: Options) -> tuple[GenerationRequest, bool]:
         """The prompt as ids with its sampling, and whether it ends inside the reply."""

@@ -57,4 +57,4 @@ def patches_of(
     )
     cut = numbers.transpose(0, 3, 1, 4, 6, 2, 5)  # row, column, theirs inside, colour, pixels
     frame = cut.reshape(-1, 3, 1, patch_size**2)
-    return np.broadcast_to(frame, (len(frame), 3, frames, patch_size**2)).reshape(len(frame), -1)
+    return np.repeat(frame, frames, axis=2).reshape(len(frame), -1)

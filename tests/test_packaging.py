@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -12,12 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from minimsg.inspector.files import page_files
+
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def packages_in_the_tree() -> set[str]:
-    """Dotted names of every folder with an `__init__.py`, through the two symlinks."""
+    """Dotted names of every folder with an `__init__.py`, through the three symlinks."""
     names = set()
     for folder, _, files in os.walk(ROOT / "minimsg", followlinks=True):
         if "__init__.py" in files:
@@ -35,7 +38,7 @@ def test_every_package_of_the_tree_is_listed() -> None:
     assert set(PYPROJECT["tool"]["setuptools"]["packages"]) == packages_in_the_tree()
 
 
-@pytest.mark.parametrize("name", ["models", "kernels"])
+@pytest.mark.parametrize("name", ["models", "kernels", "notebooks"])
 def test_the_top_level_folders_are_linked_into_the_package(name: str) -> None:
     link = ROOT / "minimsg" / name
     assert link.is_symlink()
@@ -90,12 +93,19 @@ def test_wheel_and_sdist_hold_every_package(bare: Path, tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     (sdist,) = tmp_path.glob("*.tar.gz")
     shaders = {f"minimsg/kernels/{path.name}" for path in (ROOT / "kernels").glob("*.metal")}
+    notebooks = {f"minimsg/notebooks/{path.name}" for path in (ROOT / "notebooks").glob("*.py")}
+    trained = {
+        f"minimsg/tiny_vl/model/{path.name}"
+        for path in (ROOT / "minimsg" / "tiny_vl" / "model").iterdir()
+    }
+    assert "minimsg/tiny_vl/model/model.safetensors" in trained
+    page = {f"minimsg/inspector/{name}" for name in page_files()}
+    others = shaders | notebooks | trained | page
     inits = {name.replace(".", "/") + "/__init__.py" for name in packages_in_the_tree()}
-    assert inits | shaders <= set(zipfile.ZipFile(wheel).namelist())
+    assert inits | others <= set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     on_disk = {
-        name.replace("minimsg/models", "models").replace("minimsg/kernels", "kernels")
-        for name in inits | shaders
+        re.sub("^minimsg/(models|kernels|notebooks)/", r"\1/", name) for name in inits | others
     }
     assert on_disk <= names

@@ -40,7 +40,7 @@ def test_what_the_tree_draws_exists(path: str) -> None:
 
 def test_the_tree_draws_every_package() -> None:
     packages = {f"{init.parent.relative_to(ROOT)}/" for init in ROOT.glob("minimsg/*/__init__.py")}
-    linked = {"minimsg/models/": "models/", "minimsg/kernels/": "kernels/"}
+    linked = {f"minimsg/{name}/": f"{name}/" for name in ("models", "kernels", "notebooks")}
     assert {linked.get(package, package) for package in packages} <= set(tree_paths())
 
 

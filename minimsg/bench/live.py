@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
-from aiohttp import web
-
 from minimsg.bench.foreign import run
 from minimsg.bench.report import percentiles
 from minimsg.config import ServerConfig
 from minimsg.engine.worker import EngineWorker
 from minimsg.prompt.chat import ChatModel
-from minimsg.server.app import make_app, make_runner
+from minimsg.server.app import listening, make_app
 
 TICK_S: Final = 0.005
 CLIENT_S: Final = 600.0  # for the clients to be done
@@ -48,15 +46,9 @@ class Watched:
 
 async def watch(chat: ChatModel, worker: EngineWorker, loads: list[Load]) -> list[Watched]:
     """Serve on a free port, and put one load after the other on it."""
-    config = ServerConfig(port=0, no_store=True)
-    runner = make_runner(make_app(chat, worker, config))
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, config.host, config.port).start()
-        url = f"http://{config.host}:{runner.addresses[0][1]}"
+    app = make_app(chat, worker, ServerConfig(no_store=True))
+    async with listening(app) as url:
         return [await _watch(url, load) for load in loads]
-    finally:
-        await runner.cleanup()
 
 
 async def _watch(url: str, load: Load) -> Watched:

@@ -13,6 +13,7 @@ from minimsg.bench.findings import Accuracy
 from minimsg.bench.report import QUANTILES, Level
 
 if TYPE_CHECKING:
+    from minimsg.bench.citations import Score
     from minimsg.bench.live import Watched
     from minimsg.bench.masks import MaskCost
     from minimsg.bench.stages import StepCost
@@ -62,6 +63,22 @@ def versus_table(vs: str, comparison: Comparison) -> Table:
 def accuracy_cells(accuracy: Accuracy | None) -> tuple[str, str]:
     """Divergence from float32, and the share of likeliest tokens that are its own."""
     return (f"{accuracy.kl:.4f}", f"{accuracy.agreement:.1%}") if accuracy else ("-", "-")
+
+
+def citations_table(scores: Mapping[str, Mapping[str, Score]]) -> Table:
+    """A row for each kind of attribution and half of the questions."""
+    title = "citations of answers whose source is known"
+    table = Table(title=title, box=SIMPLE, title_justify="left")
+    table.add_column("--citations")
+    for heading in ("questions", "answered", "cited", "right", "precision", "recall"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for kind, halves in scores.items():
+        for half, score in halves.items():
+            numbers = (score.questions, score.answered, score.citations, score.right)
+            shares = (score.precision, score.recall)
+            shown = ["-" if share is None else f"{share:.2f}" for share in shares]
+            table.add_row(f"{kind}, {half}", *map(str, numbers), *shown)
+    return table
 
 
 def masks_table(costs: Mapping[str, MaskCost]) -> Table:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from minimsg.bench.settings import MASKS, RIVALS, LoadSettings, VersusSettings
+from minimsg.bench.settings import CITATIONS, MASKS, RIVALS, LoadSettings, VersusSettings
 from minimsg.cli.options import options_from
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ def bench(
         report = measuring.measure_profile(load, versus, console)
     elif vs == MASKS:
         report = measuring.measure_masks(load, versus, console)
+    elif vs == CITATIONS:
+        report = measuring.measure_citations(load, versus, console)
     elif vs:
         report = measuring.measure_versus(vs, load, versus, console, with_limits=with_limits)
     else:

@@ -31,8 +31,10 @@ VERBS = {
     "doctor": "minimsg.cli.doctor",
     "top": "minimsg.cli.top",
     "batch": "minimsg.cli.batch",
+    "replay": "minimsg.cli.replay",
     "bench": "minimsg.cli.bench",
     "conform": "minimsg.cli.conform",
+    "notebook": "minimsg.cli.notebook",
 }
 
 

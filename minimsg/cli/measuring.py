@@ -13,7 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from minimsg.bench.settings import MASKS, TRANSFORMERS, LoadSettings, VersusSettings
+from minimsg.bench.settings import (
+    CITATIONS,
+    MASKS,
+    TRANSFORMERS,
+    LoadSettings,
+    VersusSettings,
+)
 from minimsg.machine import load_average, machine, versions
 from minimsg.text.control import escape
 
@@ -94,6 +100,29 @@ def measure_masks(load: LoadSettings, settings: VersusSettings, console: Console
         "model": model,
         "costs": {name: asdict(cost) for name, cost in costs.items()},
         "load_average_before": load_before,
+        "machine": machine().as_dict(),
+        "versions": versions(VERSUS_PACKAGES),
+    }
+
+
+def measure_citations(load: LoadSettings, settings: VersusSettings, console: Console) -> Report:
+    """How often replies cite the sentence that they were taken from."""
+    from minimsg.bench.tables import citations_table
+
+    model, _ = _model(load, settings)
+    from minimsg.bench.citations import measure_citations as measure
+    from minimsg.bench.foreign import quiet
+
+    with quiet():
+        scores = measure(model, settings)
+    console.print(citations_table(scores))
+    return {
+        "kind": CITATIONS,
+        "model": model,
+        "scores": {
+            kind: {half: score.as_dict() for half, score in halves.items()}
+            for kind, halves in scores.items()
+        },
         "machine": machine().as_dict(),
         "versions": versions(VERSUS_PACKAGES),
     }

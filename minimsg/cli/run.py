@@ -20,7 +20,7 @@ from minimsg.cli.logs import configure
 from minimsg.cli.options import options_from
 from minimsg.cli.startup import DEFAULT_MODEL, require_engine
 from minimsg.config import EngineConfig
-from minimsg.errors import GenerationFailed, RequestError
+from minimsg.errors import DiskFailed, GenerationFailed, RequestError
 from minimsg.server.loading import served_name
 from minimsg.text.control import escape
 
@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 @click.argument("prompt", required=False)
 @options_from(ReplySettings)
 @click.option("--verbose", is_flag=True, help="Show load time and rates.")
+@click.option(
+    "--trace",
+    "trace_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the record of the last reply, for `minimsg replay`.",
+)
 @data_dir_option
 @options_from(EngineConfig)
 def run(
@@ -41,6 +48,7 @@ def run(
     prompt: str | None,
     reply_settings: ReplySettings,
     verbose: bool,
+    trace_file: Path | None,
     data_dir: Path | None,
     engine_config: EngineConfig,
 ) -> None:
@@ -55,6 +63,7 @@ def run(
       cat question.txt | minimsg run
       cat notes.txt | minimsg run smollm2 "Summarise this:"
       minimsg run --verbose --temperature 0
+      minimsg run tiny "Hello" --trace record.json
     """
     require_engine()
     _check_model_is_no_question(model)
@@ -65,13 +74,30 @@ def run(
     started = perf_counter()
     from minimsg.cli.asking import Asker  # torch is imported here, and counted
 
-    with Asker.open(model, data_dir, engine_config) as asker:
+    with Asker.open(model, data_dir, engine_config, is_traced=trace_file is not None) as asker:
         if verbose:
             click.echo(f"loaded in {perf_counter() - started:.2f} s", err=True)
-        if question is not None:
-            _ask(asker, conversation, question, verbose)
-        else:
-            _chat(asker, conversation, verbose)
+        try:
+            if question is not None:
+                _ask(asker, conversation, question, verbose)
+            else:
+                _chat(asker, conversation, verbose)
+        finally:
+            if trace_file is not None:
+                _write_trace(asker, trace_file)
+
+
+def _write_trace(asker: Asker, file: Path) -> None:
+    """The record of the latest reply, also of one that Ctrl-C ended. Raises DiskFailed."""
+    from minimsg.trace import to_json
+
+    trace = asker.trace()
+    if trace is None:
+        return
+    try:
+        file.write_bytes(to_json(trace))
+    except OSError as error:
+        raise DiskFailed(f"{file}: {error.strerror}; the record is not kept") from error
 
 
 def _check_model_is_no_question(model: str) -> None:

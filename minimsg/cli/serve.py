@@ -53,8 +53,8 @@ def serve(
 ) -> None:
     """Serve MODEL over the Messages API until Ctrl-C or SIGTERM.
 
-    MODEL is smollm2 (fetched once, 93 MB), tiny or scripted (no download), a Hugging Face
-    folder, a .gguf file, or ORG/REPO.
+    MODEL is smollm2 (fetched once, 93 MB), tiny-vl (reads images; no download), tiny or
+    scripted (no download), a Hugging Face folder, a .gguf file, or ORG/REPO.
 
     \b
     Examples:
@@ -153,6 +153,7 @@ def _announce(url: str, model: str, *, has_keys: bool) -> None:
     for address in ANYWHERE:
         url = url.replace(f"//{address}:", "//127.0.0.1:")
     click.secho(f"ready: {url}", bold=True)
+    click.echo(f"See what it does: {url}/inspect")
     click.echo(f"\nAsk it something:\n\n{curl_command(url, model, has_keys=has_keys)}\n")
     hint = "" if find_spec("anthropic") else " (pip install anthropic)"
     snippet = sdk_snippet(url, model, has_keys=has_keys)

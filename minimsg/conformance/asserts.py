@@ -54,7 +54,8 @@ def answered(expect: Expect, reply: Reply, names: Names) -> Iterator[Fault]:
 def status(expect: Expect, reply: Reply, names: Names) -> Iterator[Fault]:
     due = statuses(expect)
     if reply.status not in due:
-        said = f" with {show(reply.body)}" if reply.status >= 400 else ""
+        words = reply.source if reply.body is None else reply.body
+        said = f" with {show(words)}" if reply.status >= 400 else ""
         yield Fault(f"HTTP {' or '.join(map(str, due))}", f"HTTP {reply.status}{said}")
 
 

@@ -77,6 +77,7 @@ class Step(Table):
     encoding: Literal["gzip", "deflate"] | None = None
     raw: list[str] = []
     together: list[Json] = []  # what is laid over `send`, one for each of several at once
+    shared: int = 0  # so many answers do for all cases that send the same bytes
     leave_after_bytes: int | None = None  # hang up once that much has come; 0: at once
     until: Expression | None = None  # ask again, for some seconds, until this holds
     provided: dict[Expression, Text] = {}  # else inconclusive, for this reason

@@ -7,6 +7,8 @@ out: that is each report's.
 
 from __future__ import annotations
 
+import shlex
+
 from minimsg.conformance.verdict import SHOWN_BYTES, Line, Result, Run
 from minimsg.conformance.wire import Exchange
 
@@ -29,7 +31,6 @@ def wire(exchange: Exchange, key: str | None) -> list[Line]:
 
 def repeat_command(run: Run, result: Result) -> str:
     """The command that runs one case again as it was run."""
-    return (
-        f"minimsg conform {run.url} --case {result.id} --profile {run.profile} "
-        f"--api-version {run.version} --seed {run.seed}"
-    )
+    words = ["minimsg", "conform", run.url, "--case", result.id, "--model", run.model]
+    words += ["--profile", run.profile, "--api-version", run.version, "--seed", str(run.seed)]
+    return " ".join(map(shlex.quote, words)) + (' --key "$KEY"' if run.has_key else "")

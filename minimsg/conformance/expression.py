@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
@@ -56,18 +56,44 @@ def holds(text: str, names: Names) -> bool:
 
 def why_not(text: str, names: Names) -> str:
     """What was seen instead: the values on both sides, and where they differ first."""
-    node = _parse(text)
-    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
-        node = next((part for part in node.values if not _value(part, names)), node)
-    if not isinstance(node, ast.Compare):
-        return f"{ast.unparse(node)} is {show(_value(node, names))}"
-    sides = [side for side in (node.left, *node.comparators) if not isinstance(side, ast.Constant)]
-    seen = [f"{ast.unparse(side)} is {show(_value(side, names))}" for side in sides]
+    return "; ".join(dict.fromkeys(_seen(_parse(text), names)))
+
+
+def _seen(node: ast.expr, names: Names) -> Iterator[str]:
+    """The values that made `node` false, each as often as it stands there."""
+    match node:
+        case ast.BoolOp(ast.And(), values):
+            wrong = [part for part in values if not _value(part, names)]
+            for part in wrong[:1] or values:
+                yield from _seen(part, names)
+        case ast.BoolOp(ast.Or(), values):
+            for part in values:
+                yield from _seen(part, names)
+        case ast.Compare():
+            yield from _sides(node, names)
+        case ast.UnaryOp(ast.Not(), operand):
+            yield from _seen(operand, names)
+        case ast.Call(_, args):
+            for argument in args:
+                yield from _named_value(argument, names)
+        case _:
+            yield from _named_value(node, names)
+
+
+def _sides(node: ast.Compare, names: Names) -> Iterator[str]:
+    for side in (node.left, *node.comparators):
+        yield from _named_value(side, names)
     if len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
         left, right = _value(node.left, names), _value(node.comparators[0], names)
         if found := difference(left, right):
-            seen.append(found)
-    return "; ".join(seen)
+            yield found
+
+
+def _named_value(node: ast.expr, names: Names) -> Iterator[str]:
+    """`node` and what it is; nothing for what says its value itself."""
+    used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    if used - CONSTANTS.keys():
+        yield f"{ast.unparse(node)} is {show(_value(node, names))}"
 
 
 def show(value: object) -> str:

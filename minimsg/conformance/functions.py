@@ -181,6 +181,7 @@ _PLAIN: Final[dict[str, Callable[..., object]]] = {
     "min": min,
     "sorted": sorted,
     "lower": str.lower,
+    "upper": str.upper,
     "starts": str.startswith,
     "ends": str.endswith,
     "split": str.split,

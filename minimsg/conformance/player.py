@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from secrets import token_hex
@@ -17,10 +18,11 @@ from time import perf_counter
 from typing import Final
 
 from minimsg.conformance.asserts import Fault, answered, first_fault, status, statuses
-from minimsg.conformance.case import Case, Step
+from minimsg.conformance.case import Case, Json, Step
+from minimsg.conformance.catalog import merge
 from minimsg.conformance.explain import wire
 from minimsg.conformance.expression import holds
-from minimsg.conformance.feature import REFUSALS, Feature, State
+from minimsg.conformance.feature import Feature, State, state_of
 from minimsg.conformance.reply import Reply
 from minimsg.conformance.request import PLAIN, Asking, NothingToSend, Request, build, fill
 from minimsg.conformance.verdict import Failure, Result, Verdict
@@ -63,6 +65,7 @@ class Player:
         self.asking = asking
         self.model = model
         self._timeout_s = timeout_s
+        self._shared: dict[bytes, deque[Sent]] = {}  # by the bytes of the request
 
     async def play(self, case: Case) -> Result:
         """Run `case`. Raises ConfigError for what it says, nothing for what a server does."""
@@ -82,10 +85,11 @@ class Player:
         """How the server takes the request of `feature`."""
         return state_of(feature, await self.ask(feature))
 
-    async def first(self, case: Case) -> Reply:
-        """The answer to the first request of `case`, whatever it is worth."""
-        request = first_request(case, self.asking, self.model)
-        return (await self._ask(case.steps[0], request)).reply
+    async def first(self, case: Case, nonce: str, over: Json) -> Reply:
+        """The answer to the first request of `case`, whatever it is worth; `over` is laid on it."""
+        step, names = case.steps[0], self._names(case.id) | {"nonce": nonce}
+        request = build(step, merge(step.variants[0], over), names, self.asking.at(case.version))
+        return (await self._ask(step, request)).reply
 
     async def ask(self, feature: Feature) -> Reply:
         """The answer to the request of `feature`."""
@@ -104,12 +108,20 @@ class Player:
         deadline = perf_counter() + POLLING_S
         while True:
             requests = [build(step, over, names, asking) for over in step.variants]
-            all_sent = await asyncio.gather(*(self._ask(step, request) for request in requests))
+            ask = self._ask_once if step.shared else self._ask
+            all_sent = await asyncio.gather(*(ask(step, request) for request in requests))
             replies = [sent.reply for sent in all_sent]
             names[step.name] = replies if step.together else replies[0]
             if step.until is None or holds(step.until, names) or perf_counter() > deadline:
                 return all_sent
             await asyncio.sleep(POLL_S)
+
+    async def _ask_once(self, step: Step, request: Request) -> Sent:
+        """One of the few answers to `request` that cases share, in turn."""
+        kept = self._shared.setdefault(b"".join(request.pieces), deque())
+        sent = kept.popleft() if len(kept) >= step.shared else await self._ask(step, request)
+        kept.append(sent)
+        return sent
 
     async def _ask(self, step: Step, request: Request) -> Sent:
         """One request; a server that is busy is asked again."""
@@ -122,7 +134,7 @@ class Player:
                 timeout_s=self._timeout_s,
             )
             reply = Reply(done)
-            if reply.status not in BUSY or reply.status in statuses(step.expect):
+            if not _is_busy(step, reply):
                 break
             if attempt < TRIES:
                 await asyncio.sleep(_wait(reply))
@@ -131,8 +143,10 @@ class Player:
     def _hold(self, step: Step, sent: Sent, names: dict[str, object]) -> None:
         """Raise what the reply deserves. A rule about the answer comes before its premises."""
         reply = sent.reply
-        if reply.status in BUSY and reply.status not in statuses(step.expect):
+        if _is_busy(step, reply):
             raise Inconclusive(f"the server is busy: {TRIES} times HTTP {reply.status}")
+        if reply.exchange.was_flowing:
+            raise Inconclusive(f"{reply.exchange.fault}, but it was still being written: --timeout")
         due = statuses(step.expect)
         if reply.status == 400 and 400 not in due and TOO_LONG.search(reply.source):
             raise Inconclusive("the window of the model is too short for this prompt")
@@ -169,6 +183,7 @@ CONSTANT_NAMES: Final[dict[str, object]] = {
     "letters": [*"etaoinshrdlucmfwypvbgkjqxz"],
     "small_tool": {"name": "tool", "input_schema": {"type": "object"}},
     "turn": {"role": "user", "content": "Say hello."},
+    "long_turn": {"role": "user", "content": "Say hello, and then say it again, a little louder."},
 }
 
 
@@ -211,24 +226,10 @@ def result(
     )
 
 
-def state_of(feature: Feature, reply: Reply) -> State:
-    """How a server has the feature, by its answer to the feature's request."""
-    if reply.exchange.fault or (reply.status >= 500 and reply.status != 501):
-        return State.WRONG
-    if reply.status in statuses(feature.step.expect):
-        if all(holds(expression, {feature.step.name: reply}) for expression in feature.works):
-            return State.OK
-        return State.IGNORED if isinstance(reply.body, dict) else State.WRONG
-    return State.REFUSED if reply.status in REFUSALS else State.IGNORED
-
-
-def missing(case: Case, features: dict[str, Feature], states: dict[str, State]) -> str | None:
-    """Why the server cannot be asked `case`: the first feature it refuses, or may ignore."""
-    for name in case.needs:
-        state = states.get(name, State.OK)
-        if state == State.REFUSED or (state == State.IGNORED and features[name].optional):
-            return f"{features[name].title}: {state}"
-    return None
+def _is_busy(step: Step, reply: Reply) -> bool:
+    """Whether the server had no time for the step, which did not ask for that."""
+    is_due = step.expect.status != "any" and reply.status in statuses(step.expect)
+    return reply.status in BUSY and not is_due
 
 
 def _wait(reply: Reply) -> float:

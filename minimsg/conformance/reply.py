@@ -69,13 +69,19 @@ class Reply:
         """The data of each frame; one that is no JSON object is left out."""
         return [event for frame in self.frames if (event := parse_object(frame.data)) is not None]
 
+    @property
+    def start(self) -> object:
+        """The message of message_start, wherever that stands; None without one."""
+        begun = (event for event in self.events if event.get("type") == "message_start")
+        return next(begun, {}).get("message")
+
     @cached_property
     def body(self) -> object:
         """The JSON of the answer, the message of a stream, or None."""
         if self.is_stream:
             return fold(self.events)
         try:
-            value: object = json.loads(self.raw)
+            value: object = json.loads(self.raw, parse_constant=_refuse)
         except (ValueError, RecursionError):
             return None
         return value
@@ -103,6 +109,13 @@ class Reply:
         return [block for block in blocks if isinstance(block, dict) and block.get("type") == kind]
 
     @property
+    def flow_s(self) -> float:
+        """From the first piece of a stream that has text in it to the last one."""
+        pieces = self.exchange.pieces
+        times = [each.at_s for each in pieces if not each.is_sent and b"text_delta" in each.data]
+        return max(times) - min(times) if times else 0.0
+
+    @property
     def seconds(self) -> float:
         """From the connection to the last byte."""
         return self.exchange.end_s
@@ -111,10 +124,15 @@ class Reply:
 def parse_object(text: str) -> Json | None:
     """The JSON object that `text` is, or None."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _refuse(constant: str) -> object:
+    """NaN and Infinity are Python's: no other client reads them."""
+    raise ValueError(f"{constant} is no JSON")
 
 
 def fold(events: list[Json]) -> Json | None:

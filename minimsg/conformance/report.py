@@ -7,6 +7,7 @@ Knows verdicts only.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -17,6 +18,8 @@ from minimsg.text.control import escape
 
 ARROWS: Final = {True: ">", False: "<"}
 SHOWN_LINES: Final = 60  # of the bytes of one failure; the JSON report has more
+MANY: Final = 5  # failures that saw the same
+SHOWN_CAUSES: Final = 5
 ORDER: Final = (
     Verdict.FAIL,
     Verdict.STALE,
@@ -44,7 +47,18 @@ def _report(run: Run, verbose: bool) -> Iterator[str]:
             yield from _short(result)
     for result in reversed(run.broken):
         yield from explanation(run, result)
+    yield from _causes(run)
     yield summary(run)
+
+
+def _causes(run: Run) -> Iterator[str]:
+    """What many failures have in common: one thing to mend first."""
+    seen = Counter(result.failure.seen for result in run.broken if result.failure)
+    shared = [(text, times) for text, times in seen.most_common() if times >= MANY]
+    for text, times in shared[:SHOWN_CAUSES]:
+        yield f"{times} of the failures have seen the same: {text}"
+    if shared:
+        yield ""
 
 
 def features(run: Run) -> Iterator[str]:

@@ -14,8 +14,8 @@ from time import perf_counter
 
 from minimsg.conformance.case import Case, Step
 from minimsg.conformance.catalog import load_features
-from minimsg.conformance.feature import State
-from minimsg.conformance.player import Player, missing, result
+from minimsg.conformance.feature import State, missing
+from minimsg.conformance.player import Player, result
 from minimsg.conformance.reply import Reply
 from minimsg.conformance.request import Asking, build
 from minimsg.conformance.settings import Profile, Settings
@@ -74,6 +74,7 @@ class Session:
             seed=settings.seed,
             seconds=round(seconds, 1),
             suite=settings.suite,
+            has_key=settings.key is not None,
             features={name: str(state) for name, state in self._states.items()},
             results=results,
         )

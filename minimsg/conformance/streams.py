@@ -8,7 +8,8 @@ stands in the cases. Source: Messages API streaming page.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import dropwhile
 from typing import Final
 
 from minimsg.conformance.case import Json
@@ -69,7 +70,12 @@ def names(reply: Reply) -> str | None:
 
 def order(reply: Reply) -> str | None:
     """Events come in the order of the grammar, blocks one after the other from index 0."""
-    return grammar.check(reply.events)
+    return grammar.check(dropwhile(_is_ping, reply.events))
+
+
+def first(reply: Reply) -> str | None:
+    """message_start is the first event: a ping comes after it."""
+    return "a ping comes before message_start" if any(map(_is_ping, reply.events[:1])) else None
 
 
 def end(reply: Reply) -> str | None:
@@ -186,10 +192,14 @@ def signatures(reply: Reply) -> str | None:
 CHECKS: Final[dict[str, Callable[[Reply], str | None]]] = {
     check.__name__: check
     for check in (
-        encoding, lines, frames, data, names, order, end, start, opening, growth, filled,
+        encoding, lines, frames, data, names, order, first, end, start, opening, growth, filled,
         characters, usage, ending, inputs, signatures,
     )
 }  # fmt: skip
+
+
+def _is_ping(event: Mapping[str, object]) -> bool:
+    return event.get("type") == "ping"
 
 
 def _of(reply: Reply, kind: str) -> Iterator[Json]:

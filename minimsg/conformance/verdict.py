@@ -84,6 +84,7 @@ class Run:
     seed: int
     seconds: float
     suite: str
+    has_key: bool = False  # whether it was asked with a key, which no report holds
     features: dict[str, str] = field(default_factory=dict)  # name -> state
     results: list[Result] = field(default_factory=list)
 

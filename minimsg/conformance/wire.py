@@ -20,6 +20,7 @@ from minimsg.errors import ConfigError
 
 READ_BYTES: Final = 64 * 1024
 BETWEEN_PIECES_S: Final = 0.02  # long enough that a server sees two reads
+PATIENCE: Final = 0.8  # of the time for an answer: who writes after that is slow, not stuck
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,13 @@ class Exchange:
     pieces: list[Piece] = field(default_factory=list)
     fault: str | None = None  # no connection, no answer, an answer that is no HTTP
     left: bool = False  # the client hung up, as it was told to
+    timeout_s: float | None = None  # of the client, where that ended it
+
+    @property
+    def was_flowing(self) -> bool:
+        """Whether the client lost patience with a stream that was still being written."""
+        written = [p.at_s for p in self.pieces if not p.is_sent and b"_delta" in p.data]
+        return self.timeout_s is not None and max(written, default=0.0) > self.timeout_s * PATIENCE
 
     @property
     def received(self) -> bytes:
@@ -93,7 +101,7 @@ async def exchange(
         async with asyncio.timeout(timeout_s):
             await _talk(address, pieces, done, started, leave_after_bytes)
     except TimeoutError:
-        done.fault = f"no complete answer within {timeout_s:g} s"
+        done.fault, done.timeout_s = f"no complete answer within {timeout_s:g} s", timeout_s
     except OSError as error:
         done.fault = f"the connection failed: {error.strerror or error}"
     if not done.left:

@@ -15,6 +15,8 @@ from minimsg.engine.types import BitMask
 class BannedTags:
     """Allows any id but the control tokens among `tags`; remembers nothing."""
 
+    name = "no calls"
+
     def __init__(self, tags: Iterable[str], vocabulary: Vocabulary) -> None:
         control = vocabulary.tokenizer.control
         banned = {control[tag] for tag in tags if tag in control}

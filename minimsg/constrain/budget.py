@@ -15,6 +15,8 @@ from minimsg.constrain.reading import Reading
 class BudgetHook:
     """Forces `closing_ids` once `budget` ids have been thought."""
 
+    name = "thinking budget"
+
     def __init__(self, reading: Reading, closing_ids: Sequence[int], budget: int) -> None:
         assert closing_ids
         self._reading = reading

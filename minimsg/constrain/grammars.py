@@ -18,7 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from minimsg.constrain.banned import BannedTags
 from minimsg.constrain.budget import BudgetHook
@@ -38,6 +38,7 @@ from minimsg.errors import InvalidRequest
 from minimsg.parsing.calls import Tools
 from minimsg.parsing.formats import PARSERS
 from minimsg.parsing.thinking import THINK, ThinkingTags
+from minimsg.prompt.chat import ChatModel
 from minimsg.protocol.wire import JsonObject
 
 T = TypeVar("T")
@@ -55,6 +56,12 @@ class Grammars:
         self._threads = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="grammar")
         self._compiler = Compiler(vocabulary)
         self._check = SchemaCheck(self._compiler, self._threads)
+
+    @classmethod
+    def of(cls, chat: ChatModel) -> Self:
+        """Of a served model: its tokens, and the form in which its template writes calls."""
+        tokens = Vocabulary(chat.tokenizer, end_ids=chat.end_ids, end_id=chat.turn_end_id)
+        return cls(tokens, chat.tool_format)
 
     def close(self) -> None:
         """Compile no more."""

@@ -15,7 +15,7 @@ from typing import Protocol
 from minimsg.constrain.loops import Circles
 from minimsg.constrain.matcher import Matcher
 from minimsg.constrain.vocabulary import Vocabulary, bits_of
-from minimsg.engine.types import BitMask, TokenHook
+from minimsg.engine.types import BitMask, NamedHook, TokenHook
 
 
 class GrammarHook:
@@ -24,6 +24,8 @@ class GrammarHook:
     `circles`: that the reply is led out of, if it is JSON (`loops.py`).
     Invariant: the matcher has taken in all ids but those that end the turn.
     """
+
+    name = "grammar"
 
     def __init__(
         self, matcher: Matcher, vocabulary: Vocabulary, circles: Circles | None = None
@@ -62,6 +64,12 @@ class Together:
     def __init__(self, hooks: Sequence[TokenHook]) -> None:
         self._hooks = hooks
 
+    @property
+    def name(self) -> str:
+        forcing = [hook for hook in self._hooks if hook.forced() is not None][:1]
+        speaking = forcing or [hook for hook in self._hooks if hook.mask() is not None]
+        return " and ".join(hook.name for hook in speaking if isinstance(hook, NamedHook))
+
     def mask(self) -> BitMask | None:
         masks = [mask for hook in self._hooks if (mask := hook.mask()) is not None]
         return reduce(and_, map(as_bits, masks)) if masks else None
@@ -81,6 +89,9 @@ class Together:
 class Forward(Protocol):
     """A hook that cannot take ids back."""
 
+    @property
+    def name(self) -> str: ...
+
     def mask(self) -> BitMask | None: ...
 
     def forced(self) -> int | None: ...
@@ -95,6 +106,10 @@ class Restarting:
         self._start = start
         self._hook = start()
         self._ids: list[int] = []
+
+    @property
+    def name(self) -> str:
+        return self._hook.name
 
     def mask(self) -> BitMask | None:
         return self._hook.mask()

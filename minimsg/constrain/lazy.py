@@ -27,6 +27,8 @@ class LazyGrammarHook:
     whose calls must be held. `is_one_call`: the first call ends the turn.
     """
 
+    name = "call"
+
     def __init__(
         self,
         reading: Reading,

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from minimsg.config import EngineConfig
+from minimsg.engine.attending import with_attention
 from minimsg.engine.cache import PagedKVCache
 from minimsg.engine.draw import NUM_CANDIDATES
 from minimsg.engine.entries import Entries
@@ -31,9 +32,11 @@ from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.runner import Runner
 from minimsg.engine.sampler import Sampler
 from minimsg.engine.scheduler import Scheduler
+from minimsg.engine.snapshot import Snapshot, snapshot
 from minimsg.engine.speculation import DraftCounts, Speculation
 from minimsg.engine.stepping import Step, Steps
 from minimsg.engine.tiles import TiledRunner
+from minimsg.engine.timeline import Timeline
 from minimsg.engine.types import (
     Batch,
     CacheCounts,
@@ -91,6 +94,7 @@ class Engine:
             self.runner.check = KernelCheck(model, config.check_kernels)
         self.draft_counts = DraftCounts()
         self.sampler = Sampler(one_by_one=config.deterministic)
+        self.timeline = Timeline(config.page_size)
         self.batch: Batch | None = None  # the latest, for those who look on,
         self.logits: Tensor | None = None  # and what its rows were sampled from, if it went well
         self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread
@@ -112,6 +116,7 @@ class Engine:
             max_context=self.max_context,
             max_step_tokens=config.max_step_tokens,
             max_sequences=config.max_sequences,
+            timeline=self.timeline,
         )
         with self._lock:
             self.pool, self.cache, self.scheduler = pool, cache, scheduler
@@ -145,7 +150,7 @@ class Engine:
         if request.sampling.seed is None:
             sampling = replace(request.sampling, seed=secrets.randbits(63))
             request = replace(request, sampling=sampling)
-        watched = self.hooks.take(request.id)
+        watched = with_attention(self.hooks.take(request.id), request, self.hooks.points)
         with self._lock:
             counts = self.scheduler.add(
                 Sequence(request, list(request.prompt_ids), watched=watched)
@@ -157,6 +162,16 @@ class Engine:
         """End a request in any state; its pages are free at once. Unknown ids are fine."""
         with self._lock:
             self.scheduler.cancel(request_id)
+
+    def look(self) -> Snapshot:
+        """What the engine is doing, from any thread."""
+        with self._lock:
+            return snapshot(self.scheduler, self.num_steps)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps that were begun, before a `reset` too."""
+        return self.timeline.num_steps
 
     @property
     def has_work(self) -> bool:
@@ -271,6 +286,8 @@ def check_request(request: GenerationRequest, vocab_size: int) -> None:
     for holds, path, why in rules:
         if not holds:
             raise InvalidRequest(path, why)
+    if any(not 0 <= start <= stop <= len(ids) for start, stop in request.passages):
+        raise InvalidRequest("", "a passage lies outside the prompt")
 
 
 def check_images(request: GenerationRequest, *, sees: bool) -> None:

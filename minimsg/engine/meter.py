@@ -19,6 +19,7 @@ from minimsg.engine.types import (
     FinishReason,
     GenerationRequest,
     Output,
+    Stepped,
     Token,
 )
 
@@ -119,7 +120,7 @@ class Meter:
                     gaps[latest] = gaps.get(latest, 0) + 1
                 progress.latest = now
                 self.generated_tokens += 1
-            else:
+            elif not isinstance(output, Stepped):
                 self._note(progress, output, now)
         for latest, number in gaps.items():
             self.inter_token.add(now - latest, number)

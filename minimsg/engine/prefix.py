@@ -115,6 +115,12 @@ class PrefixIndex:
         node = self._by_page.get(page)
         return node if node is not None and self.is_published(node) else None
 
+    def pinned_pages(self) -> frozenset[int]:
+        """The pages that are not to be evicted."""
+        if not self.num_pinned:
+            return frozenset()
+        return frozenset(page for page, node in self._by_page.items() if node.num_pins)
+
     def publish(self, chain: Chain, place: int, table: Ids[int]) -> Node | None:
         """Make the page at `place` known; None where that cannot be, since what is before is not.
 

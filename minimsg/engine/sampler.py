@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from minimsg.engine import hooks
-from minimsg.engine.draw import NUM_CANDIDATES, draw, rank, uniform
+from minimsg.engine.draw import MIN_LOG_WEIGHT, draw, rank, uniform
 from minimsg.engine.rows import Row, rows_of, standing
 from minimsg.engine.types import (
     BitMask,
+    Choice,
     Finish,
     FinishReason,
+    NamedHook,
     Sampled,
     Sequence,
     Token,
@@ -47,7 +49,7 @@ class Sampler:
 
         Logits `(S, V)` float32: a sequence owns a row, and one more for each of its drafts.
         """
-        if self._one_by_one or any(each.drafts and each.request.hook for each in sequences):
+        if self._one_by_one or any(is_alone(each) for each in sequences):
             sizes = [1 + len(each.drafts) for each in sequences]
             parts = zip(torch.split(logits, sizes), sequences, strict=True)
             return [self._in_turn(part, sequence) for part, sequence in parts]
@@ -77,7 +79,7 @@ class Sampler:
         if failures:  # keeps the arithmetic of the sound rows quiet and equal
             logits = logits.index_fill(0, torch.tensor(list(failures), device=logits.device), 0.0)
         scores = self._adjust(logits, rows, failures)
-        sampled = self._describe(logits, normalizers, self._choose(scores, rows), rows)
+        sampled = self._describe(logits, normalizers, scores, rows)
         for index, error in failures.items():
             request_id, is_broken = rows[index].request.id, error == NOT_FINITE
             sampled[index] = Finish(request_id, FinishReason.ERROR, error, is_broken)
@@ -119,16 +121,25 @@ class Sampler:
         return ids
 
     def _describe(
-        self, logits: Tensor, normalizers: Tensor, ids: list[int], rows: list[Row]
+        self, logits: Tensor, normalizers: Tensor, scores: Tensor, rows: list[Row]
     ) -> list[Sampled]:
-        """Tokens with the model's own log probabilities, and the likeliest where asked for."""
+        """Tokens of adjusted `scores` with the model's own log probabilities.
+
+        With the likeliest where asked for, and what was chosen from if the request is traced.
+        """
+        ids = self._choose(scores, rows)
         chosen = torch.tensor(ids, device=logits.device)[:, None]
         logprobs = (logits.gather(-1, chosen)[:, 0] - normalizers).tolist()
         tokens: list[Sampled] = []
         for index, (row, id) in enumerate(zip(rows, ids, strict=True)):
-            n = row.request.sampling.top_logprobs
-            top = likeliest(logits[index] - normalizers[index], n) if n else ()
-            tokens.append(Token(row.request.id, id, logprobs[index], top))
+            n, choice = row.request.sampling.top_logprobs, None
+            own = logits[index] - normalizers[index] if n or row.request.is_traced else None
+            top = likeliest(own, n) if own is not None and n else ()
+            if own is not None and row.request.is_traced:
+                choice = choice_of(own, scores[index], row)
+            watched = row.sequence.watched
+            attended = watched.attended() if watched and watched.attended else ()
+            tokens.append(Token(row.request.id, id, logprobs[index], top, attended, choice))
         return tokens
 
 
@@ -137,6 +148,16 @@ def number_of(row: Row) -> float:
     seed = row.request.sampling.seed
     assert seed is not None
     return uniform(seed, row.position)
+
+
+def is_alone(sequence: Sequence) -> bool:
+    """Whether its rows are sampled one after the other, not with those of others.
+
+    A hook must take in an id before the next; what is traced must come out again, to the last
+    bit, without its neighbours.
+    """
+    request = sequence.request
+    return request.is_traced or bool(sequence.drafts and request.hook)
 
 
 def is_adjusted(row: Row) -> bool:
@@ -193,7 +214,24 @@ def flags_of_ids(ids: Ids[int], num_ids: int) -> NDArray[np.bool_]:
     return flags
 
 
+def choice_of(logprobs: Tensor, scores: Tensor, row: Row) -> Choice:
+    """What an id was chosen from: `(V,)`, which is used up, and what a hook left of the scores."""
+    logprobs.clamp_(min=MIN_LOG_WEIGHT)
+    entropy = -float(torch.dot(logprobs.exp(), logprobs))
+    hook = row.request.hook
+    if hook is None:
+        return Choice(entropy, None, None)
+    num_allowed = int(torch.isfinite(scores).sum())
+    forced_by = name_of(hook) if num_allowed == 1 else None
+    return Choice(entropy, num_allowed / len(scores), forced_by)
+
+
+def name_of(hook: TokenHook) -> str:
+    """What a hook calls itself, or what it is called in the code."""
+    return hook.name if isinstance(hook, NamedHook) else type(hook).__name__
+
+
 def likeliest(logprobs: Tensor, n: int) -> tuple[tuple[int, float], ...]:
     """The `n` likeliest of `(V,)` as (id, logprob), best first."""
-    values, ids = rank(logprobs[None], min(len(logprobs), NUM_CANDIDATES))
+    values, ids = rank(logprobs[None], min(len(logprobs), 2 * n))  # with equals of the last
     return tuple(zip(ids[0, :n].tolist(), values[0, :n].tolist(), strict=True))

@@ -19,6 +19,7 @@ from minimsg.engine.batch import build_batch
 from minimsg.engine.chunks import chunks
 from minimsg.engine.prompt_cache import PromptCache
 from minimsg.engine.speculation import Speculation
+from minimsg.engine.timeline import Timeline
 from minimsg.engine.types import (
     Admitted,
     Batch,
@@ -49,6 +50,7 @@ class Scheduler:
         max_context: int,
         max_step_tokens: int,
         max_sequences: int,
+        timeline: Timeline | None = None,
     ) -> None:
         self.cache = cache
         self.speculation = speculation
@@ -63,6 +65,7 @@ class Scheduler:
         self.waiting: list[Sequence] = []
         self.running: list[Sequence] = []
         self.num_preemptions = 0
+        self.timeline = timeline or Timeline(self.page_size)
         self._num_arrived = 0
         self._sequences: dict[str, Sequence] = {}
         self._said: dict[str, CacheCounts] = {}
@@ -127,11 +130,17 @@ class Scheduler:
         self.speculation.draft(self.running, self.max_step_tokens - len(self.running))
         spans = self._spans()
         self._scheduled = {sequence.request.id: sequence for sequence, _ in spans}
+        self.timeline.begin(self._scheduled.values())
         return build_batch(spans, self.page_size)
 
     def sampling(self, batch: Batch) -> list[Sequence]:
         """The sequences that sample, in order; those with drafts have several of the S rows."""
         return [self._scheduled[request_id] for request_id in dict.fromkeys(batch.sample_ids)]
+
+    @property
+    def tenants(self) -> dict[str, str]:
+        """Whose each request of the latest batch is."""
+        return {id: sequence.request.tenant for id, sequence in self._scheduled.items()}
 
     def commit(self, batch: Batch, sampled: list[list[Sampled]]) -> list[Output]:
         """Take what a step computed and sampled; everything to be said since the last commit.
@@ -139,6 +148,7 @@ class Scheduler:
         `sampled` holds, for each sequence that samples, its tokens or the `Finish` of a row
         that failed. What was cancelled since `schedule` is ignored.
         """
+        self._outputs += self.timeline.told(batch)
         sampling = dict.fromkeys(batch.sample_ids)
         for request_id in batch.request_ids:
             if sequence := self._live(request_id):
@@ -248,6 +258,7 @@ class Scheduler:
         self.running.remove(sequence)
         self.cache.release(sequence)
         insort(self.waiting, sequence, key=rank)
+        sequence.change = "preempted"
         self.num_preemptions += 1
 
     def _computed(self, sequence: Sequence, context_len: int) -> None:
@@ -292,6 +303,7 @@ class Scheduler:
         if sequence.num_taken and not sequence.is_retried:
             sequence.is_retried = True
             self._preempt(sequence)
+            sequence.change = "retried"
         else:
             self._finish(sequence, finish.reason, finish.error)
 

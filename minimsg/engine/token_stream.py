@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from minimsg.engine.types import CacheCounts, Finish, FinishReason, Output, Token
+from minimsg.engine.types import CacheCounts, Finish, FinishReason, Output, Stepped, Token
 from minimsg.errors import GenerationFailed
 
 
@@ -16,7 +16,8 @@ class TokenStream:
     """The tokens of one request, as an async iterator; who leaves it early cancels the request.
 
     Iteration raises `GenerationFailed` where the engine gave up. `counts` is what the cache
-    has of the prompt, as far as it is known by now; `finish` is set at the end.
+    has of the prompt, as far as it is known by now; `finish` is set at the end; `steps` are told
+    only of a request that is traced.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class TokenStream:
         self.request_id = request_id
         self.counts = counts
         self.finish: Finish | None = None
+        self.steps: list[Stepped] = []
         self._queue = queue
         self._cancel = cancel
 
@@ -43,6 +45,8 @@ class TokenStream:
                 return output
             if isinstance(output, Finish):
                 self.finish = output
+            elif isinstance(output, Stepped):
+                self.steps.append(output)
             else:
                 self.counts = output.counts
         if self.finish.reason is FinishReason.ERROR:

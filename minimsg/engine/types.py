@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ids
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,11 @@ class BitMask:
         size = max(len(self.bits), len(other.bits))
         return BitMask((self._number(size) | other._number(size)).to_bytes(size, "little"))
 
+    def ids(self) -> list[int]:
+        """The ids in it, in order."""
+        bits = f"{self._number(len(self.bits)):b}"[::-1]
+        return [id for id, bit in enumerate(bits) if bit == "1"]
+
     def _number(self, size: int) -> int:
         return int.from_bytes(self.bits[:size], "little")
 
@@ -60,6 +65,15 @@ class TokenHook(Protocol):
 
     def rollback(self, n: int) -> None:
         """The last `n` committed ids were taken back."""
+
+
+@runtime_checkable
+class NamedHook(Protocol):
+    """A hook that says in a word who it is."""
+
+    @property
+    def name(self) -> str:
+        """Of several at once, those who say something of the next id."""
 
 
 HOUR_S: Final = 3600  # the longer of the two times that an entry can be kept
@@ -116,7 +130,9 @@ class GenerationRequest:
     hook: TokenHook | None = None
     marks: tuple[CacheMark, ...] = ()  # in order of length
     images: tuple[ImageSpan, ...] = ()  # in order of place
+    passages: tuple[tuple[int, int], ...] = ()  # spans of ids that tokens say how they attend to
     priority: Priority = Priority.INTERACTIVE
+    is_traced: bool = False  # its steps are told, and more of its tokens
 
 
 class FinishReason(StrEnum):
@@ -137,6 +153,38 @@ class Admitted:
     counts: CacheCounts
 
 
+Change = Literal["admitted", "preempted", "retried"]  # what became of a sequence before a step
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """A step has computed positions `start` to `stop` of a traced request, its drafts included.
+
+    Said before the tokens of that step. `pages` hold these positions; with a `change`, all
+    before `stop`.
+    """
+
+    request_id: str
+    number: int  # of the engine's steps
+    started: float  # time.monotonic
+    took_s: float
+    start: int
+    stop: int
+    num_sequences: int  # of the whole batch
+    num_tokens: int
+    pages: list[int]
+    change: Change | None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a token of a traced request was chosen from."""
+
+    entropy: float  # nats, of the model's own distribution (before temperature and hook)
+    allowed: float | None  # share of the ids that the hook left; None without a hook
+    forced_by: str | None  # the hook's name, if it left one id
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """One committed id of one request."""
@@ -145,6 +193,8 @@ class Token:
     id: int
     logprob: float  # natural log, of the model's own distribution (before temperature)
     top: tuple[tuple[int, float], ...] = ()  # (id, logprob), likeliest first
+    attended: tuple[float, ...] = ()  # attention paid to each of the request's passages, 0 to 1
+    choice: Choice | None = None  # of a traced request
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +208,7 @@ class Finish:
 
 
 Sampled = Token | Finish  # what comes of a row that samples
-Output = Admitted | Sampled
+Output = Admitted | Stepped | Sampled
 
 
 @dataclass(slots=True, eq=False)
@@ -170,6 +220,7 @@ class Watched:
     is_patched: bool = False  # a row was changed: no page that is filled from now on is shared
     error: str | None = None  # what one of them raised: the sequence ends with it
     is_over: bool = False  # the sequence has ended
+    attended: Callable[[], tuple[float, ...]] | None = None  # what the next token has attended to
 
 
 @dataclass(slots=True, eq=False)  # compared by identity: two may hold equal ids
@@ -193,6 +244,7 @@ class Sequence:
     counts: CacheCounts | None = None  # of the prompt; None: to be counted when it starts
     is_started: bool = False  # a step of it was computed: its counts stand
     is_retried: bool = False  # it was begun anew, without what others had computed
+    change: Change | None = "admitted"  # since its latest step
     arrival: int = 0  # a number that grows
     since: float = 0.0  # when it arrived, by the clock of the cache's entries
     watched: Watched | None = None  # if anybody looks at its activations
@@ -252,6 +304,12 @@ class Batch:
     sample_ids: list[str]  # (S,) the request of each of them
     axes: list[list[int]] = field(default_factory=list)  # (3, T) rotary positions, or none:
     pictures: list[PictureRows] = field(default_factory=list)  # where no sequence has images
+
+    @property
+    def rows(self) -> dict[str, range]:
+        """Which of the T rows are whose, by request."""
+        spans = map(range, self.query_starts, self.query_starts[1:])
+        return dict(zip(self.request_ids, spans, strict=True))
 
     def pictures_within(self, rows: range, shift: int = 0) -> list[PictureRows]:
         """The pictures of some rows, as those of a batch in which the rows begin at `shift`."""

@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Final
 
 from minimsg.engine.channels import Channel, Posts, deliver
 from minimsg.engine.meter import EngineStats, Meter
+from minimsg.engine.pause import Pause
 from minimsg.engine.restarts import Restarts
+from minimsg.engine.snapshot import Onlookers
 from minimsg.engine.token_stream import TokenStream
 from minimsg.engine.types import Finish, FinishReason, GenerationRequest, Output
 from minimsg.errors import GenerationFailed, InvalidRequest, Overloaded
@@ -46,6 +48,8 @@ class EngineWorker:
         self.engine = engine
         self.max_open = max_queue + engine.config.max_sequences
         self.meter = Meter()
+        self.onlookers = Onlookers()
+        self._pause = Pause()
         self._restarts = restarts or Restarts()
         # A SimpleQueue: it may be put to by a garbage collected stream in the midst of anything.
         self._orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -147,6 +151,19 @@ class EngineWorker:
         """End a request within one step: from any thread, in any state, once or twice."""
         self._orders.put(partial(self.engine.cancel, request_id))
 
+    @property
+    def pause_left_s(self) -> float:
+        """Seconds until an engine that is paused goes on by itself; 0: it is not paused."""
+        return self._pause.left_s
+
+    def pause(self, num_steps: int = 0) -> None:
+        """Let the engine take `num_steps` more steps, then none for a while (`pause.py`)."""
+        self._orders.put(partial(self._hold, num_steps))
+
+    def resume(self) -> None:
+        """Let the engine go on."""
+        self._orders.put(self._pause.release)
+
     def check_room(self) -> None:
         """Raise if one more request cannot be taken: `Overloaded`, `GenerationFailed`."""
         if self._is_stopping:
@@ -192,28 +209,49 @@ class EngineWorker:
         if self._stop_at is not None and monotonic() >= self._stop_at:
             for request_id in list(self._channels):
                 self.engine.cancel(request_id)
-        if self.engine.has_work:
-            outputs = self.engine.step()
-            self._num_steps += 1
+        if self.engine.has_work and self._pause.may_step:
+            outputs = self._step()
             self._num_preemptions = (
                 self._earlier_preemptions + self.engine.scheduler.num_preemptions
             )
             self._note_begun()
             self._publish(outputs)
 
+    def _step(self) -> list[Output]:
+        engine, started = self.engine, self._beat
+        outputs = engine.step()
+        self._num_steps += 1
+        self._pause.note_step()
+        assert engine.batch is not None
+        self.onlookers.note(engine.scheduler, engine.batch, engine.num_steps, started)
+        return outputs
+
     def _take_orders(self) -> None:
         """Do what was ordered since the last step; sleep if there is nothing else to do."""
         self._beat = monotonic()
-        if not self.engine.has_work:
+        if not (self.engine.has_work and self._pause.may_step):
             self._is_idle = True
-            order = self._orders.get()
+            wait_s = self._pause.left_s if self.engine.has_work else None
+            order = self._next_order(wait_s)
             self._beat, self._is_idle = monotonic(), False
             order()
         while not self._orders.empty():  # nobody else takes from it
             self._orders.get()()
 
+    def _next_order(self, wait_s: float | None) -> Callable[[], None]:
+        """The next one; nothing to do if none comes in time."""
+        try:
+            return self._orders.get(timeout=wait_s)
+        except Empty:
+            return _wake
+
+    def _hold(self, num_steps: int) -> None:
+        if self._stop_at is None:
+            self._pause.hold(num_steps)
+
     def _stop_by(self, deadline: float) -> None:
         self._stop_at = min(deadline, self._stop_at or deadline)
+        self._pause.release()
 
     def _note_begun(self) -> None:
         """Stop the clock of the queue for those that were in their first step."""

@@ -99,6 +99,11 @@ def not_json(asked: Asked, answered: Answered) -> None:
         answered.headers["content-type"] = "text/html"
 
 
+def not_a_number(asked: Asked, answered: Answered) -> None:
+    """A message has a number that JSON has not: NaN."""
+    set_field(answered, "seconds", float("nan"))
+
+
 MUTANTS: Final = mutants(
     "answer",
     {
@@ -116,5 +121,6 @@ MUTANTS: Final = mutants(
         stop_sequence_null: "stop.sequence.named*",
         stop_text_kept: "stop.sequence.*",
         not_json: "message.field*",
+        not_a_number: "message.*",
     },
 )

@@ -32,6 +32,12 @@ def markup_shown(asked: Asked, answered: Answered) -> None:
     map_blocks(answered, "text", lambda block: block | {"text": block["text"] + "<|im_end|>"})
 
 
+def cached_words_differ(asked: Asked, answered: Answered) -> None:
+    """A reply to a prompt from the cache has other words."""
+    if (message(answered).get("usage") or {}).get("cache_read_input_tokens"):
+        map_blocks(answered, "text", lambda block: block | {"text": block["text"] + " And so on."})
+
+
 def unasked_thinking(asked: Asked, answered: Answered) -> None:
     """Every reply thinks."""
     blocks = blocks_of(answered)
@@ -42,6 +48,18 @@ def unasked_thinking(asked: Asked, answered: Answered) -> None:
 def input_as_text(asked: Asked, answered: Answered) -> None:
     """The input of a call is JSON in a text."""
     map_blocks(answered, "tool_use", lambda block: block | {"input": json.dumps(block["input"])})
+
+
+def inner_input_as_text(asked: Asked, answered: Answered) -> None:
+    """An object inside the input of a call is JSON in a text."""
+
+    def written(value: Any) -> Any:
+        return json.dumps(value) if isinstance(value, dict) else value
+
+    def change(block: dict[str, Any]) -> dict[str, Any]:
+        return block | {"input": {key: written(each) for key, each in block["input"].items()}}
+
+    map_blocks(answered, "tool_use", change)
 
 
 def input_null(asked: Asked, answered: Answered) -> None:
@@ -128,8 +146,10 @@ MUTANTS: Final = mutants(
     {
         empty_text_first: "message.field*",
         markup_shown: "message.no-markup*",
+        cached_words_differ: "caching.*",
         unasked_thinking: "message.no-thinking*",
         input_as_text: "choice.block*",
+        inner_input_as_text: "structured.strict-input*",
         input_null: "choice.block*",
         input_emptied: "choice.block*",
         one_call_id: "choice.ids",

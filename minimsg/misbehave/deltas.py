@@ -142,9 +142,17 @@ def stop_text_leaked(asked: Asked, events: Events) -> Events:
     return [*events[:at], event, *events[at:]]
 
 
+def characters_replaced(asked: Asked, events: Events) -> Events:
+    """A character of several tokens is streamed as U+FFFD."""
+    for delta in deltas(events, "text_delta"):
+        delta["text"] = "".join("\ufffd" if c > "\uffff" else c for c in delta["text"])
+    return events
+
+
 MUTANTS: Final = mutants(
     "events",
     {
+        characters_replaced: "structured.stream*",
         text_delta_in_a_call: "stream.order*",
         half_a_character: "stream.characters*",
         opened_with_text: "stream.opening*",

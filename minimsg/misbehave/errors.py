@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from minimsg.misbehave.mutant import Answered, Asked, mutants
 
+MEGABYTE: Final = 1024**2
+
 
 def error(answered: Answered) -> dict[str, Any]:
     """The error object of a failure; `{}` for any other answer."""
@@ -141,6 +143,15 @@ def no_thread_code(asked: Asked, answered: Answered) -> None:
         answered.put(answered.json | {"error": {k: found[k] for k in ("type", "message")}})
 
 
+def small_bodies(asked: Asked, answered: Answered) -> None:
+    """A body of more than a megabyte is too large."""
+    if len(asked.body) > MEGABYTE:
+        answered.status = 413
+        said = {"type": "request_too_large", "message": "The body is over the limit."}
+        request_id = answered.headers.get("request-id")
+        answered.put({"type": "error", "error": said, "request_id": request_id})
+
+
 MUTANTS: Final = mutants(
     "answer",
     {
@@ -165,5 +176,6 @@ MUTANTS: Final = mutants(
         head_fails: "http.head*",
         no_preflight: "http.preflight",
         no_thread_code: "profile.thread",
+        small_bodies: "request.long-text",
     },
 )

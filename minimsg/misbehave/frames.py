@@ -53,6 +53,11 @@ def python_repr(data: bytes) -> bytes:
     return data.replace(b'{"type":"message_stop"}', b"{'type': 'message_stop'}")
 
 
+def kept_until_the_end(data: bytes) -> bytes:
+    """A stream is kept until the reply is whole."""
+    return data
+
+
 MUTANTS: Final = mutants(
     "frames",
     {
@@ -64,6 +69,7 @@ MUTANTS: Final = mutants(
         no_blank_lines: "stream.*",
         raw_line_break: "stream.[ld]*",
         no_field: "stream.[ld]*",
+        kept_until_the_end: "stream.flows",
         python_repr: "stream.data*",
     },
 )

@@ -104,6 +104,11 @@ def ping_after_the_end(asked: Asked, events: Events) -> Events:
     return [*events, {"type": "ping"}]
 
 
+def ping_first(asked: Asked, events: Events) -> Events:
+    """A ping comes before message_start."""
+    return [{"type": "ping"}, *events]
+
+
 def stop_twice(asked: Asked, events: Events) -> Events:
     """message_stop comes twice."""
     return [*events, events[-1]]
@@ -126,6 +131,7 @@ MUTANTS: Final = mutants(
         empty_text_block_first: "stream.filled*",
         delta_after_stop: "stream.order*",
         message_delta_too_early: "stream.order*",
+        ping_first: "stream.first*",
         ping_after_the_end: "stream.end*",
         stop_twice: "stream.o*",
     },

@@ -1,7 +1,8 @@
 """The proxy before a server that behaves: passes everything on, and does one thing wrong.
 
-With a mutant, answers are read whole, changed, and sent. With faults, streams flow on as
-they come. Knows HTTP and the mutant or the faults that it was given; never who asks.
+A mutant that changes a stream gets it whole; any other stream flows on as it comes, until
+one of the faults ends it. Knows HTTP and the mutant or the faults that it was given; never who
+asks.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import aiohttp
@@ -28,7 +29,7 @@ HOP_BY_HOP: Final = frozenset(
 )
 MAX_BODY: Final = 64 * 1024**2
 EVENT_END: Final = b"\n\n"
-PASSES_ON: Final = Mutant("none", "Nothing is wrong", "")  # but answers are read whole, as ever
+PASSES_ON: Final = Mutant("none", "Nothing is wrong", "")
 
 
 class Proxy:
@@ -67,7 +68,7 @@ class Proxy:
             headers=asked.headers,
             allow_redirects=False,
         ) as answer:
-            if answer.content_type == "text/event-stream" and self.mutant is None:
+            if answer.content_type == "text/event-stream" and not _changes_streams(self.mutant):
                 return await self._flow(request, answer)
             kept = _kept(answer.headers)
             return self._changed(asked, Answered(answer.status, kept, await answer.read()))
@@ -94,9 +95,16 @@ class Proxy:
     async def _flow(
         self, request: web.Request, answer: aiohttp.ClientResponse
     ) -> web.StreamResponse:
-        """A stream, event by event, until a fault ends it."""
+        """A stream, event by event, until a fault or the client ends it."""
         response = web.StreamResponse(status=answer.status, headers=_kept(answer.headers))
-        await response.prepare(request)
+        with suppress(ConnectionError):  # the client left
+            await response.prepare(request)
+            await self._write(request, response, answer)
+        return response
+
+    async def _write(
+        self, request: web.Request, response: web.StreamResponse, answer: aiohttp.ClientResponse
+    ) -> None:
         number = 0
         async for frame in _frames(answer):
             number += 1
@@ -108,13 +116,16 @@ class Proxy:
                 break
             await asyncio.sleep(self.faults.slow_s)
             await response.write(frame)
-        return response
 
     async def _keep_session(self, app: web.Application) -> AsyncIterator[None]:
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(connector=connector, auto_decompress=False) as session:
             self._session = session
             yield
+
+
+def _changes_streams(mutant: Mutant | None) -> bool:
+    return mutant is not None and (mutant.events is not None or mutant.frames is not None)
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:

@@ -13,6 +13,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
+from minimsg.protocol.cited import ReplyCitation
+
 
 @dataclass(frozen=True, slots=True)
 class TextSegment:
@@ -50,7 +52,18 @@ class ToolCallEnd:
     """The call is complete. A call that `max_tokens` cuts has no end."""
 
 
-Segment = TextSegment | ThinkingSegment | ToolCallStart | ToolCallInput | ToolCallEnd
+@dataclass(frozen=True, slots=True)
+class CitedSegment:
+    """Visible text that was taken from somewhere, a content block of its own.
+
+    No parser makes it: `citing/citer.py` does, of text.
+    """
+
+    text: str
+    citations: tuple[ReplyCitation, ...]
+
+
+Segment = TextSegment | ThinkingSegment | ToolCallStart | ToolCallInput | ToolCallEnd | CitedSegment
 
 
 class Parser(Protocol):

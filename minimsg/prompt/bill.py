@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.render import Prompt
 from minimsg.prompt.sources import map_sources
+from minimsg.prompt.spans import Source
 from minimsg.prompt.values import block_of
 from minimsg.protocol.counting import TokenBill
 from minimsg.protocol.request import PromptRequest
@@ -22,9 +23,19 @@ from minimsg.protocol.request import PromptRequest
 
 def bill_of(prompt: Prompt, request: PromptRequest, chat: ChatModel) -> TokenBill:
     """The bill of `prompt`, which `request` was rendered to."""
+    return add_up(sources_of(prompt, chat), request)
+
+
+def sources_of(prompt: Prompt, chat: ChatModel) -> list[Source | None]:
+    """What each token of `prompt` comes from."""
     assert prompt.reading is not None  # `render` has made it
     sources = map_sources(prompt.reading, chat)
     assert len(sources) == len(prompt.ids), "every token has a source, if only the template"
+    return sources
+
+
+def add_up(sources: Iterable[Source | None], request: PromptRequest) -> TokenBill:
+    """The bill of tokens with these sources."""
     tokens = Counter(block_of(source.path) if source else "" for source in sources)
     system = [f"system.{n}" for n in range(len(request.system))]
     content = [

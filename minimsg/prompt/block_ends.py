@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.conversation import gap_before
 from minimsg.prompt.documents import part_ends, result_text
 from minimsg.prompt.reading import Reading
 from minimsg.prompt.spans import Search, Span
@@ -84,7 +85,8 @@ def _part_ends(
 def _prefix_ends(reading: Reading) -> dict[str, int]:
     ends: dict[str, int] = {}
     begin = sum(len(piece.text) for piece in reading.pieces)
-    for part in reading.begun:
+    for number, part in enumerate(reading.begun):
+        begin += len(gap_before(reading.begun, number))
         ends[part.path] = begin + len(part.text.rstrip())
-        begin += len(part.text) + len("\n")
+        begin += len(part.text)
     return ends

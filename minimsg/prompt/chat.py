@@ -107,6 +107,17 @@ class ChatModel:
             parsers=parsers,
         )
 
+    @property
+    def tool_format(self) -> str:
+        """The form in which the model writes calls: a name in `parsing/formats.py`."""
+        return self.traits.tool_format if self.traits else "none"
+
+    @property
+    def turn_end_id(self) -> int:
+        """Of the end ids the one that the template writes, if it writes any."""
+        turn_end = self.traits.turn_end if self.traits else None
+        return self.tokenizer.control[turn_end] if turn_end else min(self.end_ids)
+
 
 def _refuse_ids_without_a_row(folder: Path, tokenizer: Tokenizer, config: ModelConfig) -> None:
     """Fewer tokens than rows are common: embeddings are padded to a round size."""

@@ -11,7 +11,8 @@ keep the order in which the client wrote them:
 - Templates mostly show no ids of calls, so that the model takes results for those of the
   calls in their order. Results keep the order in which they were sent; one that is out of
   turn begins with a line that says what it is the result of.
-- Text neighbours of one entry are joined by a line break (`fitting.py`).
+- Text neighbours of one entry are joined by a line break (`fitting.py`), but for those of a
+  reply that citations have cut into blocks: these are the text that the model wrote.
 - Everything before the last compaction block that has content is not read; its content
   is a user's text, as a template may want a user to begin.
 - A system message with `clear_at: next_user_message` is gone once a user message follows.
@@ -27,7 +28,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from minimsg.prompt.documents import result_text, text_of
-from minimsg.protocol.content import ThinkingBlock, ToolResultBlock, ToolUseBlock
+from minimsg.protocol.content import (
+    ContentBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+)
 from minimsg.protocol.request import InputMessage
 from minimsg.protocol.server_blocks import CompactionBlock
 from minimsg.protocol.turns import Placed, Turn
@@ -42,6 +49,7 @@ class Part:
 
     path: str
     text: str
+    goes_on: bool = False  # with the text before it: no line break parts them
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,16 @@ class Conversation:
 
     entries: list[Entry]
     left_out: list[str]
+
+
+def joined(parts: Sequence[Part]) -> str:
+    """The texts of one message as one."""
+    return "".join(f"{gap_before(parts, n)}{part.text}" for n, part in enumerate(parts))
+
+
+def gap_before(parts: Sequence[Part], number: int) -> str:
+    """What parts one of `parts` from the one before."""
+    return "" if number == 0 or parts[number].goes_on else "\n"
 
 
 def standing(messages: Sequence[InputMessage]) -> list[InputMessage]:
@@ -121,6 +139,7 @@ class _Writer:
         self._names: dict[str, str] = {}  # id of a call -> its tool
         self._places: dict[str, int] = {}  # id of a call -> its place among those made at once
         self._num_results = 0  # of these calls, so far
+        self._last_block: ContentBlock | None = None
 
     def write(self, turn: Turn, placed: Placed) -> None:
         """Put a block where it belongs, or on the list of what is left out."""
@@ -134,9 +153,11 @@ class _Writer:
         elif (text := text_of(block, path, self._model)) is None:
             self.left_out.append(path)
         elif turn.role == "assistant":
-            self._assistant("texts").texts.append(Part(path, text))
+            goes_on = _is_cut_by_citations(self._last_block, block)
+            self._assistant("texts").texts.append(Part(path, text, goes_on))
         else:
             self._last(turn.role).texts.append(Part(path, text))
+        self._last_block = block
 
     def _write_call(self, path: str, block: ToolUseBlock) -> None:
         if self._num_results:
@@ -172,3 +193,9 @@ class _Writer:
         if is_late or (kind == "thoughts" and entry.texts):
             self.entries.append(Entry("assistant"))
         return self.entries[-1]
+
+
+def _is_cut_by_citations(before: ContentBlock | None, block: ContentBlock) -> bool:
+    if not (isinstance(before, TextBlock) and isinstance(block, TextBlock)):
+        return False
+    return bool(before.citations or block.citations)

@@ -10,22 +10,25 @@
 
 A line without a value is not written. Nothing is escaped: tags are text like any other,
 and no user's text is a control token (`marks.py`). The parts of a result are joined by
-line breaks. Citations are for clients; the model does not read them.
+line breaks. Citations are for clients; the model does not read them (`minimsg/citing/`).
 
-An image reads as its marker (`marks.py`), if the model reads images (`pictures.py`). PDFs and
-what lies behind addresses cannot be read and are refused at their path; what lies in files
-is read before (`uploads.py`). Blocks of tools that another server ran are
-in `foreign.py`.
+An image reads as its marker (`marks.py`), if the model reads images (`pictures.py`). The
+content of a PDF is its pages, each between `<page number="1">` and `</page>`: its picture, if
+the model sees, and its text. PDFs (`pdfs.py`), files and what lies behind addresses
+(`uploads.py`) are read before; what was not is refused at its path. Blocks of tools that
+another server ran are in `foreign.py`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from minimsg.errors import InvalidRequest
 from minimsg.prompt.foreign import foreign_text, tagged
 from minimsg.prompt.marks import image_mark
+from minimsg.prompt.pdfs import PdfPages
 from minimsg.prompt.pictures import NumberedImage
 from minimsg.protocol.content import (
     BrowserStateBlock,
@@ -58,7 +61,7 @@ def text_of(block: AnyBlock, path: str, model: str) -> str | None:
         case DocumentBlock():
             return _document(block, path, model)
         case SearchResultBlock():
-            return _search_result(block)
+            return _search_result(block, path, model)
         case ToolReferenceBlock():
             return _is_available(block.tool_name)
         case ToolAdditionBlock():
@@ -107,24 +110,69 @@ def _joined(blocks: Sequence[AnyBlock], path: str, model: str) -> str:
     return "\n".join(text for text in texts if text is not None)
 
 
-def _document(block: DocumentBlock, path: str, model: str) -> str:
+def text_starts(block: DocumentBlock | SearchResultBlock, path: str, model: str) -> list[int]:
+    """Where each text of its content begins in `text_of` it: a document's, its pages' or blocks'.
+
+    Raises InvalidRequest.
+    """
+    parts = _parts(block, path, model)
+    content = _content(parts)
+    closing = tagged(block.type, tagged("content", "")).partition("<content>\n")[2]
+    place = len(text_of(block, path, model) or "") - len(closing) - len(content)
+    starts: list[int] = []
+    for part in parts:
+        starts.append(place + len(part.before))
+        place += len("".join(part)) + len("\n")
+    return starts
+
+
+class _Part(NamedTuple):
+    """A text of a content and what stands around it."""
+
+    before: str
+    text: str
+    after: str
+
+
+def _parts(block: DocumentBlock | SearchResultBlock, path: str, model: str) -> list[_Part]:
+    if isinstance(block, SearchResultBlock):
+        return [_Part("", text.text, "") for text in block.content]
     source = block.source
     if isinstance(source, TextSource):
-        content = source.data
-    elif isinstance(source, ContentSource):
-        content = _joined(source.content, f"{path}.document.source.content.content", model)
-    elif source.type == "base64":
-        why = f"document blocks with a PDF need a model that reads images; {model} reads text only"
-        raise InvalidRequest(path, why)
-    else:
-        why = f"document blocks with a source of type {source.type} are not supported"
-        raise InvalidRequest(path, f"{why}; send the text itself")
+        return [_Part("", source.data, "")]
+    if isinstance(source, PdfPages):
+        return _pages(source, path, model)
+    if isinstance(source, ContentSource):
+        inside = f"{path}.document.source.content.content"
+        texts = [text_of(part, f"{inside}.{n}", model) for n, part in enumerate(source.content)]
+        return [_Part("", text or "", "") for text in texts]
+    why = f"document blocks with a source of type {source.type} are not supported"
+    raise InvalidRequest(path, f"{why}; send the text itself")
+
+
+def _pages(source: PdfPages, path: str, model: str) -> list[_Part]:
+    texts = source.texts
+    marks = [f"{text_of(picture, path, model)}\n" for picture in source.pictures]
+    return [
+        _Part(f'<page number="{number}">\n{mark}', text, "\n</page>")
+        for number, (mark, text) in enumerate(
+            zip(marks or [""] * len(texts), texts, strict=True), 1
+        )
+    ]
+
+
+def _content(parts: Sequence[_Part]) -> str:
+    return "\n".join("".join(part) for part in parts)
+
+
+def _document(block: DocumentBlock, path: str, model: str) -> str:
+    content = tagged("content", _content(_parts(block, path, model)))
     lines = [_line("title", block.title), _line("context", block.context)]
-    return tagged("document", f"{''.join(lines)}{tagged('content', content)}")
+    return tagged("document", f"{''.join(lines)}{content}")
 
 
-def _search_result(block: SearchResultBlock) -> str:
-    content = tagged("content", "\n".join(text.text for text in block.content))
+def _search_result(block: SearchResultBlock, path: str, model: str) -> str:
+    content = tagged("content", _content(_parts(block, path, model)))
     lines = [_line("source", block.source), _line("title", block.title)]
     return tagged("search_result", f"{''.join(lines)}{content}")
 

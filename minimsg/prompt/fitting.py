@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
 
-from minimsg.prompt.conversation import Call, Entry, Part
+from minimsg.prompt.conversation import Call, Entry, Part, joined
 from minimsg.prompt.hermes import in_hermes_form
 from minimsg.prompt.marks import Role
 from minimsg.prompt.probe import Traits
@@ -49,7 +49,7 @@ def message_of(entry: Entry, traits: Traits) -> Message:
     """What the template gets for `entry`. `Role` tells it from what a user wrote."""
     message = {"role": Role(entry.role), "content": _content(entry, traits)}
     if entry.thoughts:
-        message["reasoning_content"] = _text(entry.thoughts)
+        message["reasoning_content"] = joined(entry.thoughts)
     if entry.calls:
         as_text = traits.tools is not None and traits.tools.is_argument_text
         message["tool_calls"] = [_call(call, as_text=as_text) for call in entry.calls]
@@ -59,15 +59,12 @@ def message_of(entry: Entry, traits: Traits) -> Message:
 
 
 def _content(entry: Entry, traits: Traits) -> object:
-    are_blocks = traits.takes_blocks and len(entry.texts) > 1 and not entry.is_one_text
+    is_one_text = entry.is_one_text or any(part.goes_on for part in entry.texts)
+    are_blocks = traits.takes_blocks and len(entry.texts) > 1 and not is_one_text
     if traits.takes_text and not are_blocks:
-        return _text(entry.texts)
-    texts = [part.text for part in entry.texts] if are_blocks else [_text(entry.texts)]
+        return joined(entry.texts)
+    texts = [part.text for part in entry.texts] if are_blocks else [joined(entry.texts)]
     return [{"type": "text", "text": text} for text in texts]
-
-
-def _text(texts: Sequence[Part]) -> str:
-    return "\n".join(part.text for part in texts)
 
 
 def _call(call: Call, *, as_text: bool) -> dict[str, object]:

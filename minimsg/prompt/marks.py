@@ -157,6 +157,12 @@ def image_mark(number: int) -> str:
     return _marker(NUM_MARKERS - 1 - number)
 
 
+def image_places(text: str) -> list[int]:
+    """Where markers of images begin and end."""
+    found = (match for match in _MARKER.finditer(text) if _number(match[0]) >= FIRST_IMAGE)
+    return [place for match in found for place in match.span()]
+
+
 def without_images(text: str) -> str:
     """`text` without the markers of images."""
     return _MARKER.sub(lambda found: "" if _number(found[0]) >= FIRST_IMAGE else found[0], text)

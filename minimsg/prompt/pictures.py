@@ -6,6 +6,8 @@ Limits come before work, in this order: how many images, how many bytes, what th
 (format, sides, pixels of all together). From a head follow an image's tokens, exactly: that
 is all that `count_tokens` needs, and a prompt that is too long is refused before anything
 is unpacked. Then each image that the prompt shows is decoded and scaled, one after the other.
+The pages of PDFs (`pdfs.py`) are images that were not sent: they have a size, and are drawn
+where others are decoded.
 
 Knows requests and blocks; formats are in `picture.py`, sizes in `models/pixels.py`.
 """
@@ -14,12 +16,13 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
-from typing import Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
-from pydantic import Field
+from pydantic import Field, InstanceOf
 
 from minimsg.engine.types import ImageSpan
 from minimsg.errors import InvalidRequest
@@ -28,11 +31,15 @@ from minimsg.models.picture_config import PictureConfig
 from minimsg.models.pixels import fitted_size
 from minimsg.prompt.blocks import map_blocks
 from minimsg.prompt.encode import ImagePlace
+from minimsg.prompt.pdf import Page
 from minimsg.prompt.picture import Head, TooLarge, decode, read_head
 from minimsg.protocol.content import Base64ImageSource, ImageBlock
 from minimsg.protocol.request import PromptRequest
 from minimsg.protocol.turns import blocks_of
 from minimsg.protocol.wire import Wire
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 R = TypeVar("R", bound=PromptRequest)
 
@@ -51,14 +58,21 @@ class FetchedSource(Base64ImageSource):
     kind: str = Field(exclude=True)  # of the source that named them: file, url
 
 
+class PageSource(Base64ImageSource):
+    """A picture that nobody sent; `data` only tells it from others."""
+
+    page: InstanceOf[Page] = Field(exclude=True)
+    path: str = Field(exclude=True)  # of the PDF
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image of a request, of which the head is read."""
+    """An image of a request, of which the size is known."""
 
     path: str  # of its source
-    data: bytes
-    head: Head
-    width: int  # that it is scaled to, before it is turned
+    see: Callable[[int, int], Image]  # it, scaled to this size before it is turned; ValueError
+    num_pixels: int  # that are unpacked
+    width: int  # that it is scaled to
     height: int
     num_tokens: int
 
@@ -71,11 +85,13 @@ def with_pictures(request: R, config: PictureConfig | None) -> tuple[R, list[Pic
     found = list(blocks_of(request.messages, ImageBlock, inside=True))
     if config is None or not found:
         return request, []
-    _check_count_and_bytes(found)
-    sources = [(path, block, _bytes_of(path, block)) for path, block in found]
-    heads = [(path, block, data, _head_of(path, block, data)) for path, block, data in sources]
-    _check_sides([(path, head) for path, _, _, head in heads])
-    pictures = [_picture(path, block, data, head, config) for path, block, data, head in heads]
+    sent = [(path, block) for path, block in found if not isinstance(block.source, PageSource)]
+    pictures = _sent(sent, config) | {
+        path: _drawn(block.source, config)
+        for path, block in found
+        if isinstance(block.source, PageSource)
+    }
+    _check_pixels(pictures.values())
     numbers = {path: number for number, (path, _) in enumerate(found)}
 
     def number(block: Wire, path: str) -> Wire:
@@ -84,7 +100,7 @@ def with_pictures(request: R, config: PictureConfig | None) -> tuple[R, list[Pic
         fields = {name: getattr(block, name) for name in ImageBlock.model_fields}
         return NumberedImage.model_construct(**fields, number=numbers[path])
 
-    return map_blocks(request, number), pictures
+    return map_blocks(request, number), [pictures[path] for path, _ in found]
 
 
 def spans_of(
@@ -95,19 +111,40 @@ def spans_of(
 
 
 def _span(picture: Picture, place: ImagePlace, config: PictureConfig) -> ImageSpan:
-    from PIL.Image import Resampling
-
     try:
-        image = decode(picture.data, picture.head)
+        image = picture.see(picture.width, picture.height)
     except ValueError as error:
         raise InvalidRequest(picture.path, str(error)) from None
-    size = picture.width, picture.height
-    if image.size != (picture.head.width, picture.head.height):  # turned by a quarter
-        size = picture.height, picture.width
-    pixels = image.resize(size, Resampling.BICUBIC).tobytes()
-    columns, rows = size[0] // config.factor, size[1] // config.factor
+    pixels = image.tobytes()
+    columns, rows = image.width // config.factor, image.height // config.factor
     digest = sha256(b"%d %d " % (rows, columns) + pixels).digest()
     return ImageSpan(place.start, place.stop, digest, rows, columns, pixels)
+
+
+def _sent(found: Sequence[tuple[str, ImageBlock]], config: PictureConfig) -> dict[str, Picture]:
+    """The images whose bytes are there, by their paths."""
+    _check_count_and_bytes(found)
+    sources = [(path, block, _bytes_of(path, block)) for path, block in found]
+    heads = [(path, block, data, _head_of(path, block, data)) for path, block, data in sources]
+    _check_sides([(path, head) for path, _, _, head in heads])
+    return {path: _picture(path, block, data, head, config) for path, block, data, head in heads}
+
+
+def _drawn(source: PageSource, config: PictureConfig) -> Picture:
+    page = source.page
+    try:
+        width, height = fitted_size(page.width, page.height, config)
+    except ValueError as error:
+        raise InvalidRequest(source.path, f"page {page.number}: {error}") from None
+    num_tokens = width // config.factor * (height // config.factor)
+    return Picture(source.path, page.draw, width * height, width, height, num_tokens)
+
+
+def _check_pixels(pictures: Iterable[Picture]) -> None:
+    num_pixels = sum(picture.num_pixels for picture in pictures)
+    if num_pixels > LIMITS.images_pixels:
+        why = f"the images have {num_pixels} pixels together > {LIMITS.images_pixels} maximum"
+        raise InvalidRequest("messages", why)
 
 
 def _check_count_and_bytes(found: Sequence[tuple[str, ImageBlock]]) -> None:
@@ -157,10 +194,6 @@ def _check_sides(heads: Sequence[tuple[str, Head]]) -> None:
     most = LIMITS.many_images_side_pixels if are_many else LIMITS.image_side_pixels
     if longer := [path for path, head in heads if max(head.width, head.height) > most]:
         _refuse_sides(longer, most)
-    num_pixels = sum(head.width * head.height for _, head in heads)
-    if num_pixels > LIMITS.images_pixels:
-        why = f"the images have {num_pixels} pixels together > {LIMITS.images_pixels} maximum"
-        raise InvalidRequest("messages", why)
 
 
 def _refuse_sides(paths: Sequence[str], most: int) -> NoReturn:
@@ -192,7 +225,17 @@ def _picture(
         )
         raise InvalidRequest(where, why)
     num_tokens = width // config.factor * (height // config.factor)
-    return Picture(where, data, head, width, height, num_tokens)
+    see = partial(_decoded, data, head)
+    return Picture(where, see, head.width * head.height, width, height, num_tokens)
+
+
+def _decoded(data: bytes, head: Head, width: int, height: int) -> Image:
+    from PIL.Image import Resampling
+
+    image = decode(data, head)
+    is_turned = image.size != (head.width, head.height)  # by a quarter
+    size = (height, width) if is_turned else (width, height)
+    return image.resize(size, Resampling.BICUBIC)
 
 
 def _is_scaled_down(head: Head, config: PictureConfig) -> bool:

@@ -20,7 +20,7 @@ from typing import Final
 
 from minimsg.errors import InvalidRequest, NotImplementedHere, TemplateError
 from minimsg.prompt.chat import ChatModel
-from minimsg.prompt.conversation import Conversation, Entry, Part, conversation_of
+from minimsg.prompt.conversation import Conversation, Entry, Part, conversation_of, joined
 from minimsg.prompt.fitting import fit, message_of
 from minimsg.prompt.marks import SURROGATE, Piece, without_images
 from minimsg.prompt.probe import Traits
@@ -66,7 +66,7 @@ class Reading:
     @property
     def prefix(self) -> str:
         """The text that the reply goes on with."""
-        return "\n".join(part.text for part in self.begun)
+        return joined(self.begun)
 
 
 def read_turns(

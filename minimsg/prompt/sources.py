@@ -14,10 +14,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from minimsg.prompt.chat import ChatModel
+from minimsg.prompt.conversation import gap_before
 from minimsg.prompt.encode import token_starts
+from minimsg.prompt.marks import Marks, image_places
 from minimsg.prompt.reading import Reading
 from minimsg.prompt.spans import Search, Source, Span
-from minimsg.prompt.values import block_of
+from minimsg.prompt.values import Kind, block_of
 
 
 def map_sources(reading: Reading, chat: ChatModel) -> list[Source | None]:
@@ -26,12 +28,35 @@ def map_sources(reading: Reading, chat: ChatModel) -> list[Source | None]:
     assert chat.traits is not None
     text = "".join(piece.text for piece in reading.pieces)
     starts = token_starts(reading.pieces, chat.tokenizer)
-    spans = Search(reading, chat.template, chat.traits).spans()
+    search = Search(reading, chat.template, chat.traits)
+    marks = chat.template.marks
+    texts = {value.path: value.text for value in search.values if value.kind is Kind.TEXT}
+    spans = [
+        part
+        for span in search.spans()
+        for part in _between_images(span, texts.get(span.source.path, ""), marks)
+    ]
     prefix_starts = chat.tokenizer.starts(reading.prefix, at_start=False)
     return [
         *_assigned(starts, len(text), spans),
         *_assigned(prefix_starts, len(reading.prefix), _prefix_spans(reading)),
     ]
+
+
+def _between_images(span: Span, text: str, marks: Marks) -> list[Span]:
+    """A span of the value `text`, cut at its images, which are longer than their markers."""
+    source = span.source
+    places = image_places(text[source.start : source.end])
+    if not places or len(marks.shown(text[source.start : source.end])) != span.end - span.begin:
+        return [span]
+    cuts = sorted({source.start, source.end, *(source.start + place for place in places)})
+    parts: list[Span] = []
+    begin = span.begin
+    for start, end in pairwise(cuts):
+        length = len(marks.shown(text[start:end]))
+        parts.append(Span(begin, begin + length, Source(source.path, start, end)))
+        begin += length
+    return parts
 
 
 def _assigned(starts: Sequence[int], end: int, spans: Sequence[Span]) -> list[Source | None]:
@@ -59,9 +84,9 @@ def _with_gaps_filled(spans: Sequence[Span]) -> list[Span]:
 
 def _prefix_spans(reading: Reading) -> list[Span]:
     spans: list[Span] = []
-    begin = 0
-    for part in reading.begun:
+    end = 0
+    for number, part in enumerate(reading.begun):
+        begin = end + len(gap_before(reading.begun, number))
         end = begin + len(part.text)
         spans.append(Span(begin, end, Source(part.path, 0, len(part.text))))
-        begin = end + 1  # a line break
     return spans

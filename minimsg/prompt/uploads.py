@@ -1,9 +1,9 @@
 """What requests only name: text or bytes in the place of a file's id or a URL, before any reads it.
 
-From there on such a document is a document as text, and such an image has its bytes beside
-it: rules, prompt and cache see no difference. Knows requests and contents; where a file's
+From there on such a document is a document as text or a PDF, and such an image has its bytes
+beside it: rules, prompt and cache see no difference. Knows requests and contents; where a file's
 comes from is the caller's matter (`server/uploads.py`), and so is who fetches what a URL names
-(`server/fetch.py`). A PDF in a file stays what it is, and `rules/` refuses it.
+(`server/fetch.py`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from pydantic import Field
+
 from minimsg.errors import InvalidRequest, NotFound
 from minimsg.prompt.blocks import map_blocks
+from minimsg.prompt.pdfs import FetchedPdf, PdfPages
 from minimsg.prompt.picture import MEDIA_TYPES
 from minimsg.prompt.pictures import FetchedSource
 from minimsg.protocol.content import (
-    Base64PdfSource,
     DocumentBlock,
     FileSource,
     ImageBlock,
@@ -29,6 +31,12 @@ from minimsg.protocol.turns import blocks_of
 from minimsg.protocol.wire import Wire
 
 R = TypeVar("R", bound=PromptRequest)
+
+
+class FiledText(TextSource):
+    """Text that was not in the request but named there."""
+
+    file_id: str | None = Field(default=None, exclude=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +102,20 @@ def with_uploads(
         if not isinstance(block, kinds):
             return block
         if isinstance(block.source, UrlSource):
-            upload = (fetched or {}).get(block.source.url)
-            return block if upload is None else _with_fetched(block, upload, path)
-        if not isinstance(block.source, FileSource):
+            field, upload = "url", (fetched or {}).get(block.source.url)
+        elif isinstance(block.source, FileSource):
+            field = "file_id"
+            upload = _upload(block.source.file_id, f"{path}.{block.type}.source.file", uploads)
+        else:
             return block
-        path = f"{path}.{block.type}.source.file.file_id"
-        upload = _upload(block.source.file_id, path, uploads)
-        make = _text_of if isinstance(block, DocumentBlock) else _image_of
-        return block.model_copy(update={"source": make(upload, path)})
+        if upload is None:
+            return block
+        kind = block.source.type
+        make = _document_of if isinstance(block, DocumentBlock) else _image_of
+        source = make(upload, f"{path}.{block.type}.source.{kind}.{field}", kind)
+        if isinstance(block.source, FileSource) and isinstance(source, (FiledText, FetchedPdf)):
+            source = source.model_copy(update={"file_id": block.source.file_id})
+        return block.model_copy(update={"source": source})
 
     return map_blocks(request, resolved)
 
@@ -109,34 +123,23 @@ def with_uploads(
 def _upload(id: str, path: str, uploads: Mapping[str, Upload]) -> Upload:
     upload = uploads.get(id)
     if upload is None:
-        raise NotFound(f"{path}: no file has that id")
+        raise NotFound(f"{path}.file_id: no file has that id")
     if upload.has_expired:
-        raise NotFound(f"{path}: {upload.why}", error_code="file_expired")
+        raise NotFound(f"{path}.file_id: {upload.why}", error_code="file_expired")
     return upload
 
 
-def _with_fetched(block: DocumentBlock | ImageBlock, upload: Upload, path: str) -> Wire:
-    path = f"{path}.{block.type}.source.url"
-    source: Wire
-    if isinstance(block, ImageBlock):
-        source = _image_of(upload, f"{path}.url", "url")
-    elif upload.pdf is not None:
-        media_type = "application/pdf"
-        source = Base64PdfSource.model_construct(
-            type="base64", media_type=media_type, data=upload.pdf
+def _document_of(upload: Upload, path: str, kind: str) -> FiledText | FetchedPdf:
+    if upload.pdf is not None:
+        return FetchedPdf.model_construct(
+            type="base64", media_type="application/pdf", data=upload.pdf, kind=kind
         )
-    else:
-        source = _text_of(upload, f"{path}.url")
-    return block.model_copy(update={"source": source})
-
-
-def _text_of(upload: Upload, path: str) -> TextSource:
     if upload.text is None:
         raise InvalidRequest(path, upload.why or f"{upload.media_type} is no document")
-    return TextSource(type="text", media_type="text/plain", data=upload.text)
+    return FiledText(type="text", media_type="text/plain", data=upload.text)
 
 
-def _image_of(upload: Upload, path: str, kind: str = "file") -> FetchedSource:
+def _image_of(upload: Upload, path: str, kind: str) -> FetchedSource:
     known = MEDIA_TYPES.values()
     if upload.image is None or upload.media_type not in known:
         kinds = f"a file of type {upload.media_type} is no image; there are {', '.join(known)}"
@@ -144,3 +147,9 @@ def _image_of(upload: Upload, path: str, kind: str = "file") -> FetchedSource:
     return FetchedSource.model_construct(
         type="base64", media_type=upload.media_type, data=upload.image, kind=kind
     )
+
+
+def file_id_of(block: DocumentBlock) -> str | None:
+    """The id of the file that `block` named, if it was one."""
+    source = block.source
+    return source.file_id if isinstance(source, (FiledText, FetchedPdf, PdfPages)) else None

@@ -92,7 +92,7 @@ def _entry(entry: Entry, change: Change) -> Entry:
 
 def _parts(parts: Sequence[Part], change: Change) -> list[Part]:
     return [
-        Part(part.path, change(Value(part.path, part.text, Kind.TEXT))) if part.path else part
+        replace(part, text=change(Value(part.path, part.text, Kind.TEXT))) if part.path else part
         for part in parts
     ]
 

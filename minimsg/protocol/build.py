@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from minimsg.parsing.segments import (
+    CitedSegment,
     Segment,
     TextSegment,
     ThinkingSegment,
@@ -21,8 +22,9 @@ from minimsg.parsing.segments import (
     ToolCallInput,
     ToolCallStart,
 )
+from minimsg.protocol.cited import ReplyCitation
 from minimsg.protocol.events import PING, Delta, Event, MessageDelta
-from minimsg.protocol.message import Content, Display, Message, StopReason, new_id
+from minimsg.protocol.message import Content, Display, Message, StopReason, TextContent, new_id
 from minimsg.protocol.usage import InputUsage, final_usage
 
 
@@ -36,7 +38,8 @@ class EventBuilder:
 
     Invariant: at most one block is open; a block of text or thinking is opened by its
     first text. `sign` gives the signature of a thinking block for its whole text, which
-    with `display` "omitted" is not shown.
+    with `display` "omitted" is not shown. A reply that may be cited (`is_cited`) says so in
+    each block of text.
     """
 
     def __init__(
@@ -45,11 +48,13 @@ class EventBuilder:
         *,
         display: Display = "shown",
         sign: Callable[[str], str] = unsigned,
+        is_cited: bool = False,
     ) -> None:
         self._message = message
         self._usage: InputUsage = message["usage"]  # of the prompt, as far as it is known
         self._display = display
         self._sign = sign
+        self._is_cited = is_cited
         self._num_blocks = 0
         self._open_type: Literal["text", "thinking", "tool_use"] | None = None
         self._thinking: list[str] = []  # of the open block
@@ -69,6 +74,8 @@ class EventBuilder:
         match segment:
             case TextSegment(text):
                 return [*self._in_text(), self._delta({"type": "text_delta", "text": text})]
+            case CitedSegment(text, citations):
+                return self._cite(text, citations)
             case ThinkingSegment(text):
                 return self._think(text)
             case ToolCallStart(name):
@@ -107,7 +114,20 @@ class EventBuilder:
         return [*self._close(), ending, {"type": "message_stop"}]
 
     def _in_text(self) -> list[Event]:
-        return [] if self._open_type == "text" else self._open({"type": "text", "text": ""})
+        return [] if self._open_type == "text" else self._open(self._empty_text())
+
+    def _empty_text(self) -> TextContent:
+        if self._is_cited:
+            return {"type": "text", "text": "", "citations": None}
+        return {"type": "text", "text": ""}
+
+    def _cite(self, text: str, citations: Iterable[ReplyCitation]) -> list[Event]:
+        """A block of its own, since its citations are for all of its text."""
+        events = self._open(self._empty_text())
+        events.append(self._delta({"type": "text_delta", "text": text}))
+        for citation in citations:
+            events.append(self._delta({"type": "citations_delta", "citation": citation}))
+        return [*events, *self._close()]
 
     def _think(self, text: str) -> list[Event]:
         if self._display == "none":
@@ -189,6 +209,9 @@ def _add(block: Content, pieces: list[str], delta: Delta) -> None:
             pieces.append(delta["thinking"])
         case "input_json_delta":
             pieces.append(delta["partial_json"])
+        case "citations_delta":
+            assert block["type"] == "text"
+            block["citations"] = [*(block.get("citations") or []), delta["citation"]]
         case "signature_delta":
             assert block["type"] == "thinking"
             block["signature"] = delta["signature"]

@@ -10,6 +10,7 @@ from typing import Final, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from minimsg.protocol.cited import ReplyCitation
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.envelope import ErrorEvent
 from minimsg.protocol.message import Content, Message, StopReason
@@ -59,7 +60,14 @@ class InputJsonDelta(TypedDict):
     partial_json: str
 
 
-Delta = TextDelta | ThinkingDelta | SignatureDelta | InputJsonDelta
+class CitationsDelta(TypedDict):
+    """One more place that the text of the open block was taken from."""
+
+    type: Literal["citations_delta"]
+    citation: ReplyCitation
+
+
+Delta = TextDelta | ThinkingDelta | SignatureDelta | InputJsonDelta | CitationsDelta
 
 
 class ContentBlockDelta(TypedDict):

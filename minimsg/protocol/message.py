@@ -15,11 +15,14 @@ from pydantic import JsonValue
 from typing_extensions import TypedDict
 
 from minimsg.engine.types import FinishReason
+from minimsg.protocol.cited import ReplyCitation
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.diagnosis import Diagnosis
 from minimsg.protocol.usage import Usage, input_usage, new_usage
 
 Display = Literal["shown", "omitted", "none"]  # of thinking: its text, its block only, nothing
+
+Attribution = Literal["overlap", "attention"]  # how it is told what a text was taken from
 
 StopReason = Literal[
     "end_turn", "max_tokens", "stop_sequence", "tool_use", "model_context_window_exceeded"
@@ -35,10 +38,11 @@ STOP_REASONS: Final[dict[FinishReason, StopReason]] = {
 
 
 class TextContent(TypedDict):
-    """Text that the model wrote."""
+    """Text that the model wrote. `citations`, if any were asked for: null for none."""
 
     type: Literal["text"]
     text: str
+    citations: NotRequired[list[ReplyCitation] | None]
 
 
 class ThinkingContent(TypedDict):
@@ -82,6 +86,7 @@ class Message(TypedDict):
     container: None
     diagnostics: Diagnosis | None
     context_management: NotRequired[ContextEdits]  # if the request asked for edits
+    attribution: NotRequired[Attribution]  # an extension, where text may be cited: how it is told
     usage: Usage
 
 

@@ -75,7 +75,7 @@ def capabilities(dialect: Dialect) -> JsonObject:
     efforts = _if(dialect, "effort", "thinking", "adaptive-thinking")
     return {
         "batch": {"supported": True},
-        "citations": NO,
+        "citations": _if(dialect, "citations"),
         "code_execution": NO,
         "context_management": {
             **edits,

@@ -16,6 +16,7 @@ from minimsg.protocol.message import Message
 from minimsg.protocol.models import ModelInfo, ModelsQuery
 from minimsg.protocol.paging import Page, PageQuery
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest
+from minimsg.trace import Trace, TracePage
 
 JSON, FORM, LINES = "application/json", "multipart/form-data", "application/x-jsonl"
 
@@ -23,7 +24,7 @@ ERRORS: Final = {
     400: "The request breaks a rule; the message names the JSON path.",
     401: "No API key, or a wrong one.",
     403: "This host or this web page may not ask.",
-    404: "No such model, file or batch.",
+    404: "No such model, file, batch or record.",
     408: "The body did not arrive in time.",
     413: "The body is too large.",
     415: "The body is not what the route takes, by its headers.",
@@ -181,5 +182,21 @@ OPERATIONS: Final = (
         answers=BatchResult,
         answer_type=LINES,
         errors=OBJECT_REFUSALS,
+    ),
+    Operation(
+        "list_traces",
+        "get",
+        "/minimsg/traces",
+        "List the requests that were traced.",
+        answers=TracePage,
+        errors=(401, 403),
+    ),
+    Operation(
+        "get_trace",
+        "get",
+        "/minimsg/traces/{request_id}",
+        "Give the whole record of a request: prompt, steps, tokens, events.",
+        answers=Trace,
+        errors=(401, 403, 404, 529),
     ),
 )

@@ -7,12 +7,11 @@ the same frames however the bytes were cut. Source: WHATWG HTML, section 9.2.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from pydantic import JsonValue
-
-from minimsg.protocol.events import Event
 
 JSON: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
@@ -20,7 +19,7 @@ JSON: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(
 LINE_BREAKS: Final = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
-def encode(event: Event) -> bytes:
+def encode(event: Mapping[str, object]) -> bytes:
     """One frame: `event: TYPE`, `data: JSON`, a blank line."""
     return f"event: {event['type']}\ndata: {to_json(event)}\n\n".encode()
 

@@ -47,7 +47,7 @@ NAT64: Final = IPv6Network("64:ff9b::/96")
 def checked_url(text: str, *, base: URL | None = None, allows_http: bool = False) -> URL:
     """`text`, which may be relative to `base`, if the server may go there as far as it shows.
 
-    Raises ValueError, which says why not.
+    What was asked for over https never goes on over http. Raises ValueError, which says why not.
     """
     if len(text) > MAX_CHARS:
         raise ValueError(f"it has {len(text)} characters > {MAX_CHARS} maximum")
@@ -55,7 +55,8 @@ def checked_url(text: str, *, base: URL | None = None, allows_http: bool = False
         raise ValueError("only printable ASCII without spaces and backslashes is taken")
     _check_spelling(text, has_base=base is not None)
     url = URL(text) if base is None else base.join(URL(text))
-    schemes = ("https", "http") if allows_http else ("https",)
+    is_safe = base is not None and base.scheme == "https"
+    schemes = ("https", "http") if allows_http and not is_safe else ("https",)
     if url.scheme not in schemes:
         raise ValueError(f"it must begin with {' or '.join(f'{name}://' for name in schemes)}")
     if url.port != (443 if url.scheme == "https" else 80):

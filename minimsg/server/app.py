@@ -11,7 +11,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -37,6 +37,18 @@ from minimsg.server.count_tokens import count_tokens
 from minimsg.server.describe import describe, describe_api
 from minimsg.server.files import delete_file, get_content, get_file, list_files, upload_file
 from minimsg.server.health import health, live, ready
+from minimsg.server.inspect import (
+    VIEWERS,
+    Viewers,
+    get_engine,
+    get_page,
+    get_page_file,
+    pause_engine,
+    resume_engine,
+    step_engine,
+    watch_engine,
+)
+from minimsg.server.lens import get_lens, get_logits
 from minimsg.server.links import check_public_url
 from minimsg.server.messages import create_message
 from minimsg.server.metrics import METRICS, Metrics, count_requests, metrics, watch_loop
@@ -46,6 +58,7 @@ from minimsg.server.origin import ALLOWED, AllowList, guard
 from minimsg.server.ratelimit import RATES, limit_requests
 from minimsg.server.signals import signals
 from minimsg.server.state import SERVER, Server
+from minimsg.server.trace_routes import get_trace, list_traces
 from minimsg.server.traces import WithoutMessages
 from minimsg.store import Store
 
@@ -73,6 +86,17 @@ ROUTES: Final = [
     *(get(f"{prefix}/files/{{id}}", get_file) for prefix in ("/v1", "")),
     *(delete(f"{prefix}/files/{{id}}", delete_file) for prefix in ("/v1", "")),
     *(get(f"{prefix}/files/{{id}}/content", get_content) for prefix in ("/v1", "")),
+    get("/inspect", get_page),
+    get("/inspect/{file:.+}", get_page_file),
+    get("/minimsg/engine", get_engine),
+    get("/minimsg/engine/live", watch_engine),
+    post("/minimsg/engine/pause", pause_engine),
+    post("/minimsg/engine/step", step_engine),
+    post("/minimsg/engine/resume", resume_engine),
+    post("/minimsg/logits", get_logits),
+    post("/minimsg/lens", get_lens),
+    get("/minimsg/traces", list_traces),
+    get("/minimsg/traces/{id}", get_trace),
     get("/health", health),
     get("/health/live", live),
     get("/health/ready", ready),
@@ -100,6 +124,7 @@ def make_app(chat: ChatModel, worker: EngineWorker, config: ServerConfig) -> web
     app[ALLOWED] = AllowList.of(config)
     check_public_url(config)
     app[KEYS] = open_keys(config)
+    app[VIEWERS] = Viewers()
     app[RATES] = app[SERVER].rates
     app.add_routes(ROUTES)
     app.on_response_prepare.append(add_headers)
@@ -129,18 +154,28 @@ async def serve(app: web.Application, config: ServerConfig, on_ready: Callable[[
     Returns the exit code: 0, 130 after Ctrl-C, 70 if the engine failed for good.
     Raises ConfigError.
     """
+    async with listening(app, config.host, config.port) as url:
+        with signals() as received:
+            on_ready(url)
+            return await _run(app[SERVER], received)
+
+
+@asynccontextmanager
+async def listening(
+    app: web.Application, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[str]:
+    """Answer requests while the block runs, in its event loop; the base URL. Port 0: a free one.
+
+    Raises ConfigError.
+    """
     runner = make_runner(app)
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, config.host, config.port).start()
+            await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {config.host}:{config.port}: {error.strerror}"
-            ) from error
-        with signals() as received:
-            on_ready(_base_url(runner))
-            return await _run(app[SERVER], received)
+            raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        yield _base_url(runner)
     finally:
         await runner.cleanup()
 

@@ -32,8 +32,10 @@ ENVIRONMENT: Final = "MINIMSG_API_KEYS"
 LOCAL: Final = "local"  # the tenant of a server without keys
 
 # Probes and scrapers have no key: they learn whether the server is up and its figures as a
-# whole, never whose they are. All else is closed.
-OPEN: Final = frozenset({"/health", "/health/live", "/health/ready", "/metrics"})
+# whole, never whose they are. The inspector's files hold no data: the page asks for a key and
+# sends it. All else is closed.
+PROBES: Final = frozenset({"/health", "/health/live", "/health/ready", "/metrics"})
+OPEN: Final = PROBES | {"/inspect", "/inspect/{file}"}
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 KEY: Final = re.compile(r"\S{1,1024}")  # a header's value loses the spaces around it

@@ -14,6 +14,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
+from time import monotonic
 from typing import Final
 
 from pydantic import TypeAdapter
@@ -29,6 +30,7 @@ from minimsg.protocol.message import Message, new_id
 from minimsg.server.dialect import own_dialect
 from minimsg.server.messages import reply
 from minimsg.server.prepare import prepare_message
+from minimsg.server.recording import Recording
 from minimsg.server.respond import as_request_error
 from minimsg.server.state import Server
 from minimsg.store import Item, ResultKind
@@ -79,7 +81,7 @@ class ItemRunner:
 
     async def _answer(self, item: Item, request_id: str, gives_way: bool) -> Message:
         """The message. Raises InTheWay, RequestError, GenerationFailed."""
-        server, dialect = self._server, self._dialect(item)
+        server, dialect, arrived = self._server, self._dialect(item), monotonic()
         server.check_can_answer()
         async with self._preparing:
             sources = await server.urls_of(item.params, dialect)
@@ -89,10 +91,18 @@ class ItemRunner:
             prepared = await server.pool.run(prepare_message, item.params, dialect, known)
             generation = await server.generation(request_id, prepared, item.tenant)
         generation = replace(generation, priority=Priority.BACKGROUND)
+        recording = None
+        if server.records.traces_all:
+            body = item.params
+            recording = Recording(
+                server.records, body, dialect, known, prepared, generation, arrived
+            )
+            generation = recording.generation
         tokens = await server.worker.submit(generation)
         self._num_running += 1
         try:
-            async with tokens, aclosing(reply(server, tokens, generation, prepared)) as events:
+            events = reply(server, tokens, generation, prepared, recording=recording)
+            async with tokens, aclosing(events):
                 return fold([event async for event in self._watched(events, gives_way)])
         finally:
             self._num_running -= 1

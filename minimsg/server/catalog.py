@@ -9,22 +9,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from typing import Final
 
 from minimsg.errors import NotFound
 from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 
-# What is refused whatever the model, because nothing here does it yet; of `FEATURES`.
-UNBUILT: Final = frozenset({"pdfs"})
 THINKING: Final = frozenset({"adaptive-thinking", "effort", "thinking"})
 
 
-def lacking(chat: ChatModel) -> frozenset[str]:
-    """The features that `chat` cannot have here."""
+def lacking(chat: ChatModel, *, citations: str = "overlap") -> frozenset[str]:
+    """The features that `chat` cannot have here; PDFs only for want of the extra `pdf`.
+
+    `citations`: how they are made (`config.py`).
+    """
     thinks = chat.traits is not None and chat.traits.thinking is not None
-    blind = {"images"} if chat.vision is None else set()
-    return UNBUILT | blind if thinks else UNBUILT | blind | THINKING
+    lacks = {
+        "citations": citations == "off",
+        "images": chat.vision is None,
+        "pdfs": find_spec("pypdfium2") is None,
+        **dict.fromkeys(THINKING, not thinks),
+    }
+    return frozenset(name for name, is_lacking in lacks.items() if is_lacking)
 
 
 @dataclass(frozen=True, slots=True)

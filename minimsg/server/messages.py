@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
+from time import monotonic
 from typing import Final
 
 from aiohttp import web
@@ -27,6 +28,7 @@ from minimsg.server.body import read_body
 from minimsg.server.dialect import dialect_of
 from minimsg.server.metrics import note_stop_reason
 from minimsg.server.prepare import Prepared, prepare_message
+from minimsg.server.recording import Recording
 from minimsg.server.respond import ignored_header, json_response
 from minimsg.server.stages import Stages
 from minimsg.server.state import REQUEST_ID, SERVER, Server
@@ -37,17 +39,21 @@ REUSED: Final = "minimsg-reused-tokens"
 
 async def create_message(request: web.Request) -> web.StreamResponse:
     """Answer one request, streaming or plain. Raises RequestError, GenerationFailed."""
-    server = request.app[SERVER]
+    server, arrived = request.app[SERVER], monotonic()
     server.check_can_answer()
     dialect, body = dialect_of(request), await read_body(request)
     fetched = await server.fetch(await server.urls_of(body, dialect))
     known = await server.known_of(request[TENANT], body, fetched)
     prepared = await server.pool.run(prepare_message, body, dialect, known)
     generation = await server.generation(request[REQUEST_ID], prepared, request[TENANT])
+    recording = None
+    if server.records.wants(request.headers, dialect):
+        recording = Recording(server.records, body, dialect, known, prepared, generation, arrived)
+        generation = recording.generation
     server.rates.admit_prompt(generation.tenant, len(generation.prompt_ids))
     tokens = await server.worker.submit(generation)
     note = partial(note_stop_reason, request)
-    events = reply(server, tokens, generation, prepared, note)
+    events = reply(server, tokens, generation, prepared, note, recording)
     headers = ignored_header(prepared.ignored)
     async with tokens, aclosing(events):
         if prepared.stream:
@@ -57,25 +63,40 @@ async def create_message(request: web.Request) -> web.StreamResponse:
     return json_response(message, headers=headers | reused_header(tokens, dialect))
 
 
-async def reply(
+def reply(
     server: Server,
     tokens: TokenStream,
     generation: GenerationRequest,
     prepared: Prepared,
     note: Callable[[StopReason], None] | None = None,
+    recording: Recording | None = None,
 ) -> AsyncGenerator[Event, None]:
     """The events of one reply; the first comes before the engine begins.
 
-    `note` is told why it stopped, before the last events.
+    `note` is told why it stopped, before the last events; `recording` all that happens.
 
-    Raises Overloaded, GenerationFailed.
+    Iteration raises Overloaded, GenerationFailed.
     """
-    stages = Stages(server, generation, prepared)
+    events = _reply(server, tokens, generation, prepared, note, recording)
+    return events if recording is None else recording.watch(events, tokens)
+
+
+async def _reply(
+    server: Server,
+    tokens: TokenStream,
+    generation: GenerationRequest,
+    prepared: Prepared,
+    note: Callable[[StopReason], None] | None,
+    recording: Recording | None,
+) -> AsyncGenerator[Event, None]:
+    stages = Stages(server, generation, prepared, recording)
     try:
         for event in stages.start(tokens.counts):
             yield event
         async for token in tokens:
-            for event in stages.push(token.id):
+            if recording is not None:
+                recording.push_token(token, len(tokens.steps))
+            for event in stages.push(token.id, token.attended):
                 yield event
             if stages.hit is not None:
                 break

@@ -1,8 +1,8 @@
-"""Where bodies are prepared: small ones in a thread, big ones and images in a process.
+"""Where bodies are prepared: small ones in a thread, big ones, images and PDFs in a process.
 
 A big body would hold Python's lock against the event loop and the engine for seconds,
 and a thread cannot be stopped. A process can: work that is cancelled or late, or an image
-that breaks its decoder, ends with its process, and the next body gets a new one. Requests
+or PDF that breaks its decoder, ends with its process, and the next body gets a new one. Requests
 and results cross as bytes and JSON over pipes (`prepare_process.py` is the other end), never
 as pickles.
 Invariant: a process is idle, or owned by exactly one running `_in_process`.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
@@ -19,20 +20,26 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Final, TypeVar, cast
 
-from minimsg.errors import InternalError, Overloaded, RequestTimeout
+from minimsg.errors import InternalError, InvalidRequest, Overloaded, RequestTimeout
 from minimsg.limits import LIMITS
 from minimsg.protocol.dialect import PLAIN, Dialect
+from minimsg.server.explain import Explained
+from minimsg.server.guard import cause_of
 from minimsg.server.prepare import NOTHING, Counted, Known, NamedUrls, Prepared, Served
 from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Failure
 
 NUM_THREADS: Final = 1  # with the engine's, as many as can take turns with the event loop
 NUM_PROCESSES: Final = 2
 HUGE_BYTES: Final = 1 << 20
-MAX_BIG_BODIES: Final = 16  # at once; half a gigabyte of them
+MAX_BIG_BODIES: Final = 64  # at once,
+MAX_BIG_BYTES: Final = 512 << 20  # with what they name
 # Never reached: a pipe that is paused keeps a killed process from being seen to end.
 MAX_REPLY_BYTES: Final = 1 << 30
 
-R = TypeVar("R", Prepared, Counted, NamedUrls)
+# The end of `application/pdf` in JSON, whose letters and slash may be written with escapes.
+PDF: Final = re.compile(rb'(?:/|\\u002[fF])(?:p|\\u0070)(?:d|\\u0064)(?:f|\\u0066)"')
+
+R = TypeVar("R", Prepared, Counted, Explained, NamedUrls)
 Work = Callable[[bytes, Served, Dialect, Known], R]
 
 
@@ -43,17 +50,21 @@ class PreparePool:
         self._served = served
         self._threads = ThreadPoolExecutor(NUM_THREADS, thread_name_prefix="prepare")
         self._slots = asyncio.Semaphore(NUM_PROCESSES)
-        self._huge_slots = asyncio.Semaphore(NUM_PROCESSES - 1)
+        self._slow_slots = asyncio.Semaphore(NUM_PROCESSES - 1)
         self._idle: list[Process] = []
         self._num_big = 0
+        self._big_bytes = 0
 
     async def run(
         self, work: Work[R], body: bytes, dialect: Dialect = PLAIN, known: Known = NOTHING
     ) -> R:
         """What `work` makes of `body`. Raises RequestError."""
         is_big = len(body) + known.num_chars > LIMITS.inline_body_bytes
-        if is_big or (self._served.chat.vision is not None and may_hold_images(body)):
-            return await self._in_turn(work, body, Errand(work.__name__, len(body), dialect, known))
+        sees = self._served.chat.vision is not None
+        may_be_slow = known.has_pdfs or may_hold_pdfs(body)
+        if is_big or may_be_slow or (sees and may_hold_images(body)):
+            errand = Errand(work.__name__, len(body), dialect, known)
+            return await self._in_turn(work, body, errand, may_be_slow)
         loop = asyncio.get_running_loop()
         async with _deadline():
             return await loop.run_in_executor(
@@ -66,19 +77,23 @@ class PreparePool:
         while self._idle:
             await _end(self._idle.pop())
 
-    async def _in_turn(self, work: Work[R], body: bytes, errand: Errand) -> R:
-        if self._num_big >= MAX_BIG_BODIES:
+    async def _in_turn(self, work: Work[R], body: bytes, errand: Errand, may_be_slow: bool) -> R:
+        size = len(body) + errand.known.num_chars
+        if self._num_big >= MAX_BIG_BODIES or self._big_bytes + size > MAX_BIG_BYTES:
             raise Overloaded("Too many large requests are being read; try again.")
         self._num_big += 1
+        self._big_bytes += size
         try:
-            async with _deadline(), self._turn(len(body)), self._slots:
+            is_slow = may_be_slow or len(body) > HUGE_BYTES
+            async with _deadline(), self._turn(is_slow), self._slots:
                 return await self._in_process(work, body, errand)
         finally:
             self._num_big -= 1
+            self._big_bytes -= size
 
-    def _turn(self, size: int) -> AbstractAsyncContextManager[object]:
-        """Huge bodies, which take seconds, never hold all processes."""
-        return self._huge_slots if size > HUGE_BYTES else nullcontext()
+    def _turn(self, is_slow: bool) -> AbstractAsyncContextManager[object]:
+        """Huge bodies and PDFs, which take seconds, never hold all processes."""
+        return self._slow_slots if is_slow else nullcontext()
 
     async def _in_process(self, work: Work[R], body: bytes, errand: Errand) -> R:
         process = await self._take()
@@ -86,6 +101,10 @@ class PreparePool:
         try:
             reply = REPLY.validate_json(await _exchange(process, errand, body))
             is_usable = True
+        except BrokenAt as broken:
+            if (why := cause_of(await process.wait())) is not None:
+                raise InvalidRequest(broken.path, why) from None
+            raise InternalError("The request could not be prepared.") from broken
         except (EOFError, ConnectionError) as error:
             raise InternalError("The request could not be prepared.") from error
         finally:
@@ -118,6 +137,19 @@ class PreparePool:
         )
 
 
+class BrokenAt(Exception):
+    """A process has ended while it read the PDF at `path`."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+def may_hold_pdfs(body: bytes) -> bool:
+    """False only if none is in it, however the type is written."""
+    return PDF.search(body) is not None
+
+
 def may_hold_images(body: bytes) -> bool:
     """False only if none is in it: the word may be written with escapes."""
     return b"image" in body or b"\\u" in body
@@ -137,12 +169,20 @@ async def _deadline() -> AsyncIterator[None]:
 
 
 async def _exchange(process: Process, errand: Errand, body: bytes) -> bytes:
+    """The reply. Raises EOFError, ConnectionError, BrokenAt if the process ends before."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(ERRAND.dump_json(errand) + b"\n" + body)
     await process.stdin.drain()
-    size = await process.stdout.readuntil()
-    return await process.stdout.readexactly(int(size))
+    path = ""
+    try:
+        while (line := await process.stdout.readuntil()).startswith(b"@"):
+            path = line[1:-1].decode()
+        return await process.stdout.readexactly(int(line))
+    except EOFError:
+        if path:
+            raise BrokenAt(path) from None
+        raise
 
 
 async def _end(process: Process) -> None:

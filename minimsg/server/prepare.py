@@ -13,6 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
+from minimsg.citing.attribution import Index, index_of
+from minimsg.citing.passages import passages_of
+from minimsg.citing.places import spans_of_ids
 from minimsg.config import BY_TEMPLATE, ParserConfig
 from minimsg.constrain.constraint import Constraint, check_strictly, constraint_of
 from minimsg.engine.types import CacheMark, ImageSpan, SamplingParams
@@ -22,6 +25,7 @@ from minimsg.prompt.bill import bill_of
 from minimsg.prompt.caching import cache_marks
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.fingerprint import fingerprint_of
+from minimsg.prompt.pdfs import PathGuard, with_pdfs
 from minimsg.prompt.probe_thinking import ThinkingForm
 from minimsg.prompt.render import Prompt, check_length, images_of, render
 from minimsg.prompt.replay import Remembered
@@ -31,6 +35,7 @@ from minimsg.prompt.uploads import Named, Upload, urls_in, with_uploads
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.counting import TokenCount
 from minimsg.protocol.dialect import Dialect
+from minimsg.protocol.message import Attribution
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest, PromptRequest
 from minimsg.protocol.rules import unheeded
 from minimsg.protocol.rules.tools import client_tools
@@ -53,6 +58,7 @@ class Settings:
     default_max_tokens: int
     parsers: ParserConfig = BY_TEMPLATE
     min_cache_tokens: int = 0
+    citations: str = "overlap"  # or attention, off
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class Served:
 
     chat: ChatModel
     settings: Settings
+    guard: PathGuard | None = None  # around what reads PDFs; None: there are none here
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +82,28 @@ class Known:
     @property
     def num_chars(self) -> int:
         """Of the files that a body grows by."""
-        files = (*(self.uploads or {}).values(), *self.fetched.values())
-        return sum(upload.num_chars for upload in files)
+        return sum(upload.num_chars for upload in self._files)
+
+    @property
+    def has_pdfs(self) -> bool:
+        """Whether any of them is a PDF."""
+        return any(upload.pdf is not None for upload in self._files)
+
+    @property
+    def _files(self) -> list[Upload]:
+        return [*(self.uploads or {}).values(), *self.fetched.values()]
 
 
 NOTHING: Final = Known(Seal.of("", secrets.token_bytes(KEY_BYTES)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Citing:
+    """What a reply may cite, and where the model reads it."""
+
+    index: Index
+    attribution: Attribution | None  # how it is told, for clients; None: strict knows no such field
+    spans: tuple[tuple[int, int], ...]  # of ids of the prompt, for each passage, if attention tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +127,7 @@ class Prepared:
     context_management: ContextEdits | None  # what was edited, if edits were asked for
     marks: tuple[CacheMark, ...]  # places in the prompt, by length
     asking: Asking | None  # for what has changed since an earlier message
+    citing: Citing | None  # None: nothing of the request can be cited
     ignored: list[str]  # JSON paths of what changes nothing
 
 
@@ -125,9 +150,9 @@ def prepare_message(
     body: bytes, served: Served, dialect: Dialect, known: Known = NOTHING
 ) -> Prepared:
     """The body of POST /v1/messages. Raises RequestError."""
-    checked = _checked(MessagesRequest, body, served, dialect, known)
+    checked = check_body(MessagesRequest, body, served, dialect, known)
     request, settings = checked.request, served.settings
-    prompt = _rendered(request, served, dialect, known)
+    prompt = render_prompt(request, served, dialect, known)
     check_length(prompt, settings.max_context)
     max_tokens = _given(request.max_tokens, settings.default_max_tokens)
     form = _thinking_form(served.chat)
@@ -153,15 +178,16 @@ def prepare_message(
         context_management=_context_edits(request, prompt),
         marks=cache_marks(prompt, request, served.chat, settings.min_cache_tokens),
         asking=_asking(request, prompt, dialect),
+        citing=_citing(prompt, served, dialect),
         ignored=_ignored(checked, prompt, dialect),
     )
 
 
 def count_prompt(body: bytes, served: Served, dialect: Dialect, known: Known = NOTHING) -> Counted:
     """The body of POST /v1/messages/count_tokens. Raises RequestError."""
-    checked = _checked(CountTokensRequest, body, served, dialect, known)
+    checked = check_body(CountTokensRequest, body, served, dialect, known)
     request = checked.request
-    prompt = _rendered(request, served, dialect, known)
+    prompt = render_prompt(request, served, dialect, known)
     answer: TokenCount = {"input_tokens": len(prompt.ids)}
     if prompt.original_input_tokens is not None:
         answer["context_management"] = {"original_input_tokens": prompt.original_input_tokens}
@@ -177,28 +203,24 @@ def named_urls(body: bytes, served: Served, dialect: Dialect, known: Known = NOT
     return NamedUrls(urls_in(request, sees=dialect.can("images")))
 
 
-WORK: Final = {
-    function.__name__: function for function in (prepare_message, count_prompt, named_urls)
-}
-
-
-def _checked(
+def check_body(
     kind: type[R], body: bytes, served: Served, dialect: Dialect, known: Known
 ) -> Validated[R]:
-    """JSON, types, model, rules: in the order in which the hosted API looks at them."""
+    """JSON, types, model, rules: in the order in which the hosted API looks at them; then PDFs."""
     checked = validate(kind, parse_json(body, dialect), dialect)
     served.settings.catalog.find(checked.request.model)
+    sees = served.chat.vision is not None
     if known.uploads is not None:
-        sees = served.chat.vision is not None
         request = with_uploads(checked.request, known.uploads, known.fetched, sees=sees)
         checked = replace(checked, request=request)
     checked.request.check(dialect)
     if dialect.is_strict:
         check_strictly(checked.request)
-    return replace(checked, request=unsealed(checked.request, known.seal, dialect))
+    request = with_pdfs(checked.request, served.guard, sees=sees)
+    return replace(checked, request=unsealed(request, known.seal, dialect))
 
 
-def _rendered(request: PromptRequest, served: Served, dialect: Dialect, known: Known) -> Prompt:
+def render_prompt(request: PromptRequest, served: Served, dialect: Dialect, known: Known) -> Prompt:
     """With a seed nothing but the request decides what the model reads."""
     remembered = known.remembered if request.seed is None else None
     return render(request, served.chat, dialect, remembered)
@@ -216,6 +238,20 @@ def _tags(prompt: Prompt, chat: ChatModel) -> ThinkingTags | None:
 def _ignored(checked: Validated[R], prompt: Prompt, dialect: Dialect) -> list[str]:
     """All that was sent and changes nothing, by its path."""
     return [*checked.ignored, *unheeded(checked.request, dialect), *prompt.left_out]
+
+
+def _citing(prompt: Prompt, served: Served, dialect: Dialect) -> Citing | None:
+    assert prompt.reading is not None  # `render` has made it
+    chat, kind = served.chat, served.settings.citations
+    if not dialect.can("citations"):
+        return None
+    passages = passages_of(prompt.messages, prompt.reading, chat.name)
+    if not passages:
+        return None
+    is_by_attention = kind == "attention"
+    spans = spans_of_ids(passages, prompt.reading, chat) if is_by_attention else ()
+    told: Attribution = "attention" if is_by_attention else "overlap"
+    return Citing(index_of(passages), None if dialect.is_strict else told, spans)
 
 
 def _context_edits(request: MessagesRequest, prompt: Prompt) -> ContextEdits | None:

@@ -4,7 +4,8 @@
 
 Opens the model folder itself, reads a line of JSON, an `Errand`, and so many bytes as it
 says from its standard input, answers with a line `SIZE` and so many bytes of JSON, and
-ends with its input. Its memory is limited: images are unpacked here. Knows no torch, no
+ends with its input. Before that it may write lines `@PATH`, of the PDF that it reads, and `@`
+(`guard.py`). Its memory is limited: images and PDFs are unpacked here. Knows no torch, no
 aiohttp and no pickle.
 """
 
@@ -23,7 +24,19 @@ from minimsg.errors import InternalError, InvalidRequest, NotFound, RequestError
 from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 from minimsg.protocol.dialect import Dialect
-from minimsg.server.prepare import WORK, Counted, Known, NamedUrls, Prepared, Served, Settings
+from minimsg.server.explain import Explained, explain_prompt
+from minimsg.server.guard import guarding
+from minimsg.server.prepare import (
+    Counted,
+    Known,
+    NamedUrls,
+    Prepared,
+    Served,
+    Settings,
+    count_prompt,
+    named_urls,
+    prepare_message,
+)
 from minimsg.server.traces import trace
 
 
@@ -64,6 +77,10 @@ class Errand:
     known: Known
 
 
+WORK: Final = {
+    function.__name__: function
+    for function in (prepare_message, count_prompt, explain_prompt, named_urls)
+}
 KINDS: Final[dict[str, type[RequestError]]] = {
     kind.__name__: kind for kind in (NotFound, InternalError)
 }
@@ -71,17 +88,23 @@ ERRAND: Final[TypeAdapter[Errand]] = TypeAdapter(Errand)
 SETTINGS: Final[TypeAdapter[Settings]] = TypeAdapter(Settings)
 DETAILS: Final[TypeAdapter[dict[str, JsonValue]]] = TypeAdapter(dict[str, JsonValue])
 BYTES: Final = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")  # of pictures
-Reply = Prepared | Counted | NamedUrls | Failure
+Reply = Prepared | Counted | Explained | NamedUrls | Failure
 REPLY: Final[TypeAdapter[Reply]] = TypeAdapter(Reply, config=BYTES)
 
 
 def main(folder: str, settings_json: str) -> None:
     """Answer until the input ends."""
     limit_memory(LIMITS.prepare_memory_bytes)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a PDF that ends this process leaves no file
     settings = SETTINGS.validate_json(settings_json)
     chat = ChatModel.open(Path(folder), settings.catalog.served, settings.parsers)
-    served = Served(chat, settings)
     requests, replies = sys.stdin.buffer, sys.stdout.buffer
+
+    def announce(path: str) -> None:
+        replies.write(f"@{path}\n".encode())
+        replies.flush()
+
+    served = Served(chat, settings, guarding(announce))
     sys.stdout = sys.stderr  # whatever prints must not end up between two replies
     while line := requests.readline():
         errand = ERRAND.validate_json(line)

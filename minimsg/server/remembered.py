@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from minimsg.parsing.segments import (
+    CitedSegment,
     Segment,
     TextSegment,
     ThinkingSegment,
@@ -84,6 +85,8 @@ class Listener:
                 if is_new:
                     self._said.append((None, []))
                 self._said[-1][1].append(text)
+            case CitedSegment(text):
+                self._said.append((None, [text]))
             case ToolCallStart(name):
                 self._said.append((name, []))
             case ToolCallInput(fragment):

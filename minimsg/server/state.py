@@ -18,7 +18,6 @@ from aiohttp import web
 
 from minimsg.config import ServerConfig
 from minimsg.constrain.grammars import Grammars
-from minimsg.constrain.vocabulary import Vocabulary
 from minimsg.engine.types import GenerationRequest
 from minimsg.engine.worker import EngineWorker
 from minimsg.errors import ConfigError, NotImplementedHere, Overloaded
@@ -33,6 +32,7 @@ from minimsg.server.past_prompts import PastPrompts
 from minimsg.server.pool import PreparePool
 from minimsg.server.prepare import Known, Prepared, Served, Settings, named_urls
 from minimsg.server.ratelimit import RateLimits
+from minimsg.server.records import Records
 from minimsg.server.remembered import Listener, ThinkingMemory
 from minimsg.server.signatures import KEY_BYTES, Seal, server_key
 from minimsg.server.storage import store_of
@@ -53,17 +53,18 @@ class Server:
         self.worker = worker
         self.config = config
         self.max_context = worker.max_context
-        self.lacking = lacking(chat)  # of `features.py`
+        self.lacking = lacking(chat, citations=config.citations)  # of `features.py`
         self.catalog = Catalog(chat.name, config.alias, config.any_model)
         self.rates = RateLimits.of(config)
         self.memory = ThinkingMemory()
         self.past_prompts = PastPrompts()
+        self.records = Records(config.trace)
         data_dir = config.data_dir or default_data_dir()
         self._key = server_key(data_dir) if self.thinks else secrets.token_bytes(KEY_BYTES)
         self.store = store_of(config)
         self.fetcher = Fetcher.of(config)
         self.pool = PreparePool(Served(chat, self._settings()))
-        self.grammars = Grammars(_vocabulary(chat), self.tool_format)
+        self.grammars = Grammars.of(chat)
         self.is_draining = False
         self.num_requests = 0
         self._idle = asyncio.Event()
@@ -71,8 +72,14 @@ class Server:
 
     def _settings(self) -> Settings:
         default = self.config.default_max_tokens
-        least = self.config.min_cache_tokens
-        return Settings(self.catalog, self.max_context, default, self.chat.parsers, least)
+        return Settings(
+            self.catalog,
+            self.max_context,
+            default,
+            self.chat.parsers,
+            self.config.min_cache_tokens,
+            self.config.citations,
+        )
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -155,11 +162,6 @@ class Server:
         self.past_prompts.remember(tenant, message_id, asking, ids, num_cached)
         return found
 
-    @property
-    def tool_format(self) -> str:
-        """The form in which the model writes calls: a name in `parsing/formats.py`."""
-        return self.chat.traits.tool_format if self.chat.traits else "none"
-
     def check_can_answer(self) -> None:
         """Raise for work that must not begin, before anything of it is read.
 
@@ -192,19 +194,13 @@ class Server:
             tenant=tenant,
             prompt_ids=prepared.prompt_ids,
             images=prepared.images,
+            passages=prepared.citing.spans if prepared.citing else (),
             max_tokens=prepared.max_tokens,
             end_ids=self.chat.end_ids,
             sampling=prepared.sampling,
             hook=hook,
             marks=prepared.marks,
         )
-
-
-def _vocabulary(chat: ChatModel) -> Vocabulary:
-    """With the template's own end of a turn, if it has one, to end turns with."""
-    turn_end = chat.traits.turn_end if chat.traits else None
-    end_id = chat.tokenizer.control[turn_end] if turn_end else min(chat.end_ids)
-    return Vocabulary(chat.tokenizer, end_ids=chat.end_ids, end_id=end_id)
 
 
 SERVER: Final = web.AppKey("server", Server)

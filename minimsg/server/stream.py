@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
 
 from minimsg.protocol.envelope import envelope
-from minimsg.protocol.events import PING, Event
+from minimsg.protocol.events import PING
 from minimsg.protocol.sse import encode
 from minimsg.server.connections import FILLER
 from minimsg.server.respond import as_request_error
@@ -33,7 +33,7 @@ COMMENT: Final = b"3\r\n:\n\n\r\n"  # a chunk with a line that is no event
 
 
 async def stream_response(
-    request: web.Request, events: AsyncIterator[Event], headers: dict[str, str]
+    request: web.Request, events: AsyncIterator[Mapping[str, object]], headers: dict[str, str]
 ) -> web.StreamResponse:
     """Send `events` to the client. Raises what the first of them raises, and ConnectionError."""
     first = await anext(events)
@@ -52,7 +52,9 @@ async def stream_response(
     return response
 
 
-async def _write_rest(writer: EventWriter, events: AsyncIterator[Event], request_id: str) -> None:
+async def _write_rest(
+    writer: EventWriter, events: AsyncIterator[Mapping[str, object]], request_id: str
+) -> None:
     try:
         async for event in events:
             await writer.write(event)
@@ -71,7 +73,7 @@ class EventWriter:
         self._is_writing = False
         self._since = time.monotonic()  # when the latest write began or ended
 
-    async def write(self, event: Event) -> None:
+    async def write(self, event: Mapping[str, object]) -> None:
         """Send one event. Raises ConnectionError when the client is gone."""
         await self._note(self._response.write(encode(event)))
 

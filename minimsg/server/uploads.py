@@ -18,7 +18,8 @@ from minimsg.store.files import Files
 
 SOURCE: Final = b'"file_id"'
 ID: Final = re.compile(rb'"(file_[0-9A-Za-z]{10,64})"')
-UNREADABLE: Final = ("audio/", "video/", "application/pdf")
+UNREADABLE: Final = ("audio/", "video/")
+PDF: Final = "application/pdf"
 
 
 async def read_uploads(files: Files, tenant: str, body: bytes) -> dict[str, Upload]:
@@ -54,6 +55,8 @@ async def _read(files: Files, file: File, room: int) -> Upload:
         data = await files.read(file.tenant, file.id)
         if is_image:
             return Upload(why=why, media_type=kind, image=b64encode(data).decode())
+        if kind == PDF:
+            return Upload(media_type=kind, pdf=b64encode(data).decode())
         return Upload(text=data.decode("utf-8-sig"), media_type=kind)
     except UnicodeDecodeError:
         return Upload(why="the file is not text in UTF-8", media_type=kind)

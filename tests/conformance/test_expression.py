@@ -77,6 +77,22 @@ def test_a_failure_shows_both_sides_and_the_first_difference() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("false", "seen"),
+    [
+        ("n == 4 or body.type == 'error'", 'n is 3; body.type is "message"'),
+        ("n == 3 and body.type == 'error'", 'body.type is "message"'),
+        ("not contains_any(body.content[0].text, ['hi'])", 'body.content[0].text is "hi"'),
+        ("has(body.id)", "body.id is missing"),
+        ("body.stop_sequence in ['a', 'b']", "body.stop_sequence is null"),
+    ],
+)
+def test_a_failure_tells_values_and_not_what_stands_in_the_rule(false: str, seen: str) -> None:
+    assert not holds(false, NAMES)
+    assert why_not(false, NAMES).startswith(seen)
+    assert "is false" not in why_not(false, NAMES)
+
+
 def test_half_a_character_is_shown_so_that_it_can_be_written() -> None:
     seen = why_not("half == 'x'", {"half": "\ud83d"})
     assert seen.encode().startswith(rb'half is "\ud83d"')

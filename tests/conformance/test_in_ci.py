@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from click.testing import CliRunner, Result
 
 import minimsg.conformance
@@ -47,6 +48,14 @@ async def test_the_command_of_the_action_writes_its_files(serve: Serve, tmp_path
     assert "errors.envelope.path" in (tmp_path / "report.html").read_text("utf-8")
 
 
+def test_the_action_is_yaml_in_which_each_step_is_a_command_or_an_action() -> None:
+    yaml = pytest.importorskip("yaml")
+    (text,) = re.findall(r"```yaml\n(jobs:.*?)```", README.read_text("utf-8"), re.S)
+    (job,) = yaml.safe_load(text)["jobs"].values()
+    assert job["runs-on"] == "ubuntu-latest"
+    assert [len({"run", "uses"} & step.keys()) for step in job["steps"]] == [1] * len(job["steps"])
+
+
 async def test_two_servers_differ_where_one_is_wrong(serve: Serve) -> None:
     url = await serve("scripted")
     async with AsyncExitStack() as stack:
@@ -55,6 +64,18 @@ async def test_two_servers_differ_where_one_is_wrong(serve: Serve) -> None:
         seen = await conform(url, "--against", wrong, *CASES)
     assert "errors.envelope.path: type of error: " in seen.output
     assert seen.exit_code == 0
+
+
+async def test_two_servers_of_one_model_differ_in_why_a_greedy_reply_ends(serve: Serve) -> None:
+    url = await serve("scripted")
+    cases = ("--case", "message.shape.one-token", "--case", "caching.accepted.hour")
+    async with AsyncExitStack() as stack:
+        wrong = await misbehaving(stack, url, "always-end-turn")
+        assert (await conform(url, "--against", url, *cases)).output == ""
+        seen = await conform(url, "--against", wrong, *cases)
+        other = await conform(url, "--api-version", "2026-10-21", "--against", wrong, *cases)
+    assert 'one-token: stop_reason: "max_tokens" and "end_turn"' in seen.output
+    assert "stop_reason" not in other.output  # without a temperature it is the model's own
 
 
 async def test_pytest_has_a_test_for_each_case_and_fails_with_the_rule(

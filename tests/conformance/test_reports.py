@@ -17,6 +17,7 @@ from minimsg.cli.verdicts import EXIT_BROKEN, EXIT_STALE, exit_code
 from minimsg.conformance.badge import badge
 from minimsg.conformance.baseline import apply, read_baseline
 from minimsg.conformance.case import Level
+from minimsg.conformance.explain import repeat_command
 from minimsg.conformance.junit import junit
 from minimsg.conformance.matrix import matrix
 from minimsg.conformance.page import page
@@ -81,6 +82,22 @@ def test_the_terminal_is_told_everything_and_no_escape_reaches_it() -> None:
         assert words in text
     assert not {*text} & {"\x00", "\x1b"}
     assert "4 cases in 1 s: 2 fail, 1 skip, 1 pass" in text
+
+
+def test_what_many_failures_have_in_common_is_told_once_at_the_end() -> None:
+    many = [replace(FAIL, id=f"a.{number}") for number in range(5)]
+    *_, told, _, summary = report(replace(RUN, results=many))
+    assert told.startswith("5 of the failures have seen the same: <script>")
+    assert "5 fail" in summary
+    assert not any("the same" in line for line in report(replace(RUN, results=many[1:])))
+
+
+def test_the_command_that_repeats_a_failure_asks_the_same_model_with_the_same_rights() -> None:
+    run = replace(RUN, model="a model", has_key=True)
+    command = repeat_command(run, FAIL)
+    words = ("--case a.fail", "--model 'a model'", "--profile compat", '--key "$KEY"')
+    assert [each for each in words if each not in command] == []
+    assert "--key" not in repeat_command(RUN, FAIL)
 
 
 def test_junit_counts_what_breaks_the_run_as_failures() -> None:

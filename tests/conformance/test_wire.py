@@ -109,3 +109,28 @@ async def test_hanging_up_after_some_bytes_is_no_fault() -> None:
 async def test_no_server_is_a_fault() -> None:
     done = await exchange(Address("127.0.0.1", 9, False, ""), [b"GET / HTTP/1.1\r\n\r\n"])
     assert "failed" in str(done.fault)
+
+
+@pytest.mark.parametrize(
+    ("piece", "was_flowing"), [(b"content_block_delta", True), (b"ping", False)]
+)
+async def test_who_still_writes_when_patience_ends_is_slow_and_not_stuck(
+    piece: bytes, was_flowing: bool
+) -> None:
+    ended = asyncio.Event()
+
+    async def write(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(piece)
+            await asyncio.sleep(0.01)
+        ended.set()
+
+    server = await asyncio.start_server(write, "127.0.0.1", 0)
+    address = Address("127.0.0.1", server.sockets[0].getsockname()[1], False, "")
+    done = await exchange(address, [b"GET / HTTP/1.1\r\n\r\n"], timeout_s=0.2)
+    server.close()
+    await ended.wait()
+    assert done.was_flowing == was_flowing
+    assert "within 0.2 s" in str(done.fault)

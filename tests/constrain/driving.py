@@ -30,8 +30,7 @@ def allowed_ids(hook: TokenHook) -> list[int] | None:
         return [forced]
     if (mask := hook.mask()) is None:
         return None
-    bits = bin(int.from_bytes(as_bits(mask).bits, "little"))[:1:-1]
-    return [id for id, bit in enumerate(bits) if bit == "1"]
+    return as_bits(mask).ids()
 
 
 def may_come(hook: TokenHook, id: int) -> bool:

@@ -170,3 +170,32 @@ def test_several_hooks_allow_what_all_do_and_force_what_one_does() -> None:
     together.rollback(1)
     assert [hook.seen for hook in hooks] == [[9]] * 3
     assert Together([Fixed(None)]).mask() is None
+
+
+@pytest.mark.parametrize(
+    ("forcing", "masking", "name"), [(True, True, "b"), (False, True, "a"), (False, False, "")]
+)
+def test_of_several_hooks_those_who_decide_are_named(
+    forcing: bool, masking: bool, name: str
+) -> None:
+    a = Named("a", [1] if masking else None, None)
+    b = Named("b", None, 2 if forcing else None)
+    assert Together([a, b]).name == name
+
+
+class Named:
+    """A hook with a name, a mask and a choice that never change."""
+
+    def __init__(self, name: str, mask: list[int] | None, forced: int | None) -> None:
+        self.name = name
+        self._mask, self._forced = mask, forced
+
+    def mask(self) -> list[int] | None:
+        return self._mask
+
+    def forced(self) -> int | None:
+        return self._forced
+
+    def advance(self, id: int) -> None: ...
+
+    def rollback(self, n: int) -> None: ...

@@ -119,6 +119,11 @@ def allowed(ids: set[int], num_bytes: int) -> BitMask:
     return BitMask(sum(1 << id for id in ids).to_bytes(num_bytes, "little"))
 
 
+@pytest.mark.parametrize("ids", [set(), {0}, {7, 8, 30}, set(range(32))])
+def test_a_mask_of_bits_says_which_ids_are_in_it(ids: set[int]) -> None:
+    assert allowed(ids, 4).ids() == sorted(ids)
+
+
 def sampled(logits: torch.Tensor, mask: BitMask | list[int], temperature: float) -> list[Sampled]:
     sampling = SamplingParams(temperature=temperature, seed=3)
     request = GenerationRequest("r", [1], 9, sampling=sampling, hook=Allowing(mask))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from minimsg import builtin
@@ -48,6 +49,11 @@ def test_a_chunk_over_the_end_of_a_page_is_two_tiles() -> None:
         sample_rows=[0],
         sample_ids=["r"],
     )
+
+
+def test_a_batch_says_which_of_its_rows_are_whose() -> None:
+    mixed = replace(CHUNK, request_ids=["a", "b"], query_starts=[0, 1, 3])
+    assert mixed.rows == {"a": range(1), "b": range(1, 3)}
 
 
 def test_tiles_of_a_step_that_computes_nothing_have_no_logits(tmp_path: Path) -> None:

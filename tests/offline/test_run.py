@@ -22,6 +22,7 @@ from minimsg.errors import DiskFailed, GenerationFailed
 from minimsg.offline.answering import Answerer
 from minimsg.offline.results import ResultsFile
 
+from ..prompt.pdf_files import document, pdf  # noqa: TID252
 from .files import request, results, write
 
 MINIMSG = [sys.executable, "-c", "from minimsg.cli.main import main; main()"]
@@ -62,7 +63,8 @@ def test_every_request_has_its_result_and_a_second_run_changes_nothing(
         ({"custom_id": "a3", "params": []}, "params: Input should be a valid dictionary"),
         (request("a4", system="x" * 100_000), "prompt is too long"),
     ]
-    good = [request(f"r{n}", max_tokens=1 + n % 9) for n in range(200)]
+    good = [request(f"r{n}", max_tokens=1 + n % 9) for n in range(199)]
+    good.append(request("pdf", messages=[{"role": "user", "content": [document(pdf("words"))]}]))
     write(tmp_path / "requests.jsonl", *good, *(each for each, _ in wrong))
     done = run()
     assert done.exit_code == 0, done.output

@@ -112,7 +112,7 @@ UNREADABLE: Final[list[tuple[str, Block]]] = [
         "image blocks need a model that reads images",
         {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
     ),
-    ("document blocks with a PDF need a model that reads images; written reads", document(PDF)),
+    ("document blocks with a source of type base64 are not supported", document(PDF)),
     (
         "document blocks with a source of type url are not supported; send the text itself",
         document({"type": "url", "url": "https://x/y.pdf"}),

@@ -65,6 +65,7 @@ ALWAYS = {"batch", "thinking.types.disabled"}
     ("features", "names"),
     [
         ([], set()),
+        (["citations"], {"citations"}),
         (["context-management"], CONTEXT),
         (["images"], {"image_input"}),
         (["pdfs"], {"pdf_input"}),

@@ -122,6 +122,14 @@ def test_http_is_taken_only_where_it_is_allowed_and_at_its_own_port() -> None:
         checked_url("http://example.com:443/", allows_http=True)
 
 
+def test_what_was_asked_for_over_https_never_goes_on_over_http() -> None:
+    target, base = "http://example.com/b", URL("https://example.com/a")
+    with pytest.raises(ValueError, match=r"it must begin with https://$"):
+        checked_url(target, base=base, allows_http=True)
+    over_http = base.with_scheme("http")
+    assert str(checked_url(target, base=over_http, allows_http=True)) == target
+
+
 @pytest.mark.parametrize(
     "target",
     [

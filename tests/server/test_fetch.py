@@ -27,6 +27,7 @@ from minimsg.server import fetch
 from minimsg.server.fetch import Fetcher
 from minimsg.server.resolve import result_of
 
+from ..prompt.pdf_files import pdf  # noqa: TID252
 from .bystander import bystander
 from .conftest import Start
 from .running import Json, Running, eventually
@@ -98,6 +99,11 @@ class Site(AbstractResolver):
         return caught.value.message.partition("again: ")[2]
 
 
+TEXT: dict[str, str] = {
+    "type": "text",
+    "media_type": "text/plain",
+    "data": "The code is 7421.",
+}
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
@@ -144,6 +150,7 @@ def answers(site: Site) -> dict[str, Callable[[web.Request], Awaitable[web.Strea
     return {
         "/text": fixed("\ufeffThe code is 7421.".encode()),
         "/pdf": fixed(b"%PDF-1.4", "application/pdf"),
+        "/code": fixed(pdf(TEXT["data"]), "application/pdf"),
         "/png": fixed(PNG, "image/png"),
         "/html": fixed(b"<html>", "text/html"),
         "/latin": fixed(b"\xe9"),
@@ -350,9 +357,6 @@ def asking(source: Json, model: str = "tiny", *, in_result: bool = False) -> Jso
     return {"model": model, "max_tokens": 4, "seed": 1, "messages": turns}
 
 
-TEXT: Json = {"type": "text", "media_type": "text/plain", "data": "The code is 7421."}
-
-
 async def fetching(start: Start, site: Site, name: str = "tiny") -> Running:
     running = await start(name, config=ServerConfig(allow_urls=True, allow_http_urls=True))
     running.server.fetcher = site.fetcher()
@@ -363,9 +367,17 @@ async def fetching(start: Start, site: Site, name: str = "tiny") -> Running:
 async def test_a_url_reads_as_its_text_would(start: Start, site: Site, in_result: bool) -> None:
     running = await fetching(start, site)
     named = await running.post(asking(url("/text"), in_result=in_result))
-    said = await running.post(asking(TEXT, in_result=in_result))
+    said = await running.post(asking(dict(TEXT), in_result=in_result))
     assert named[0]["content"] == said[0]["content"]
     assert site.dialled == [f"{PUBLIC}:80"]  # the call's own input is no source
+
+
+async def test_a_pdf_behind_a_url_reads_as_its_page(start: Start, site: Site) -> None:
+    running = await fetching(start, site)
+    page = f'<page number="1">\n{TEXT["data"]}\n</page>'
+    named, _ = await running.post(asking(url("/code")))
+    said, _ = await running.post(asking({**TEXT, "data": page}))
+    assert (named["content"], named["usage"]) == (said["content"], said["usage"])
 
 
 async def test_a_batch_fetches_by_the_same_rules(start: Start, site: Site) -> None:
@@ -402,7 +414,8 @@ async def test_a_model_that_sees_nothing_has_no_image_fetched(start: Start, site
 async def test_without_the_switch_nothing_is_fetched(start: Start) -> None:
     running = await start("tiny")
     assert running.server.fetcher is None
-    await running.post(asking(url("/text")), status=400)
+    error, _ = await running.post(asking(url("/text")), status=400)
+    assert "--allow-urls" in str(error)
     with pytest.raises(ConfigError):
         Fetcher.of(ServerConfig(allow_http_urls=True))
 

@@ -102,7 +102,7 @@ async def test_a_file_that_has_expired_says_so(
 @pytest.mark.parametrize(
     ("data", "mime_type", "why"),
     [
-        (b"%PDF-1.7", "application/pdf", "cannot read a file of type application/pdf"),
+        (b"%PDF-1.7", "application/pdf", "The PDF specified was not valid."),
         (b"\x89PNG", "image/png", "cannot read a file of type image/png"),
         (b"\xff\xfe\x00", "text/plain", "not text in UTF-8"),
     ],

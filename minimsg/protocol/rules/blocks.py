@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from minimsg.protocol.request import PromptRequest
     from minimsg.protocol.turns import Role
 
+URLS: Final = "with --allow-urls the server fetches it for a reply, never to count tokens"
 ASSISTANT: Final[tuple[Role, ...]] = ("assistant",)  # whatever the table does not name
 ROLES: Final[dict[str, tuple[Role, ...]]] = {
     "container_upload": ("user", "assistant"),
@@ -106,12 +107,14 @@ def images_are_supported(request: PromptRequest, dialect: Dialect) -> None:
 
 
 def pdfs_are_supported(request: PromptRequest, dialect: Dialect) -> None:
-    """A document behind an address is a PDF."""
+    """A document behind an address is a PDF. Every model reads PDFs, if the server can."""
     if dialect.can("pdfs"):
         return
+    why = "this model does not support PDF input"
+    if "pdfs" in dialect.lacking:
+        why = 'this server cannot read PDFs yet; install what does: pip install "minimsg[pdf]"'
     for path, block in blocks_of(request.messages, DocumentBlock, inside=True):
         if isinstance(block.source, (Base64PdfSource, UrlSource)):
-            why = "this model does not support PDF input"
             raise InvalidRequest(f"{path}.document", why)
 
 
@@ -119,6 +122,8 @@ def sources_are_in_the_request(request: PromptRequest, dialect: Dialect) -> None
     for path, block in blocks_of(request.messages, ImageBlock, DocumentBlock, inside=True):
         if isinstance(block.source, (UrlSource, FileSource)):
             why = f"type '{block.source.type}' is not supported; send the content itself"
+            if isinstance(block.source, UrlSource):
+                why += f" ({URLS})"
             raise InvalidRequest(f"{path}.{block.type}.source", why)
     for path, _ in blocks_of(request.messages, ContainerUploadBlock):
         raise InvalidRequest(path, "container_upload needs code execution, which is not run here")

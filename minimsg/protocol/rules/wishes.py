@@ -134,7 +134,7 @@ WISHES: Final = (
     Wish(field("fallbacks"), None, NOT_HERE),
     Wish(field("fallback_credit_token"), None, NOT_HERE),
     Wish(field("billing_policy"), None, NOT_HERE),
-    Wish(_citations, None, NOT_HERE),
+    Wish(_citations, "citations", NOT_HERE),
     Wish(_compact, None, NO_COMPACT),
     Wish(_other_callers, None, "no tool here runs code that could call it"),
     Wish(field("compaction")),  # of count_tokens, which ignores it as hosted

@@ -69,15 +69,24 @@ ROWS: Final = (
     ),
     Row("an empty list cites nothing", ask(text(citations=[])), OK),
     Row("citations may be null", ask(text(citations=None)), OK),
+    Row("citations for all documents", ask(document(citations=ON), document(citations=ON)), OK),
+    Row("citations for all search results", ask(search_result(citations=ON), document()), OK),
     Row(
-        "citations for all documents",
+        "citations from a server that gives none",
         ask(document(citations=ON), document(citations=ON)),
+        lacking=("citations",),
         compat=OK,
         strict="messages.0.content.0.document.citations: not supported for this model",
         unheeded=(
             "messages.0.content.0.document.citations",
             "messages.0.content.1.document.citations",
         ),
+    ),
+    Row(
+        "citations from a server that has them switched off",
+        ask(document(citations=ON)),
+        "messages.0.content.0.document.citations: not supported for this model",
+        without=("citations",),
     ),
     Row("citations for no document", ask(document(citations=OFF), document()), OK),
     Row(

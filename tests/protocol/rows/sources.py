@@ -24,6 +24,13 @@ NO_IMAGE: Final = "this model does not support image input"
 
 NO_PDF: Final = "this model does not support PDF input"
 
+NO_READER: Final = 'this server cannot read PDFs yet; install what does: pip install "minimsg[pdf]"'
+
+NO_URL: Final = (
+    "type 'url' is not supported; send the content itself "
+    "(with --allow-urls the server fetches it for a reply, never to count tokens)"
+)
+
 UPLOAD: Final[Json] = {"type": "container_upload", "file_id": "file_1"}
 
 ROWS: Final = (
@@ -54,27 +61,38 @@ ROWS: Final = (
     ),
     Row("a PDF", ask(document(PDF)), OK),
     Row(
-        "a PDF on a model without eyes",
+        "a PDF where nothing reads it",
+        ask(document(PDF)),
+        f"messages.0.content.0.document: {NO_READER}",
+        lacking=("pdfs",),
+    ),
+    Row(
+        "PDFs are off",
         ask(document(PDF)),
         f"messages.0.content.0.document: {NO_PDF}",
-        lacking=("pdfs",),
+        without=("pdfs",),
     ),
     Row(
         "a PDF in a result",
         after_call(result("t1", document(PDF))),
         f"messages.2.content.0.tool_result.content.0.document: {NO_PDF}",
-        lacking=("pdfs",),
+        without=("pdfs",),
     ),
     Row(
-        "a PDF behind an address",
+        "a PDF behind an address, and PDFs are off",
         ask(document({"type": "url", "url": "https://x.example/a"})),
         f"messages.0.content.0.document: {NO_PDF}",
-        lacking=("pdfs",),
+        without=("pdfs",),
+    ),
+    Row(
+        "a document behind an address",
+        ask(document({"type": "url", "url": "https://x.example/a"})),
+        f"messages.0.content.0.document.source: {NO_URL}",
     ),
     Row(
         "an image behind an address",
         ask(image({"type": "url", "url": "https://x.example/a"})),
-        "messages.0.content.0.image.source: type 'url' is not supported; send the content itself",
+        f"messages.0.content.0.image.source: {NO_URL}",
     ),
     Row(
         "an image that was uploaded",

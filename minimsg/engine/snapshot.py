@@ -1,0 +1,157 @@
+"""What an engine is doing, as ints and names: its pages, its sequences, its latest steps.
+
+Taken between two steps under the engine's lock, in the time that it takes to copy some lists;
+whatever is made of it, is made without the lock. Steps are noted only while somebody looks.
+Knows no tenant's rights (`server/live.py` does) and no tensor.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import pairwise
+from time import monotonic
+from typing import Final
+
+from minimsg.engine.scheduler import Scheduler
+from minimsg.engine.types import Batch, Sequence
+
+MAX_PAGES: Final = 4096  # of the map: 64 rows of 64; the pool gives low numbers first
+MAX_STEPS: Final = 120  # that are remembered
+WATCHED_S: Final = 10.0  # so long after the last look steps are still noted
+
+
+class PageState(IntEnum):
+    """What a page is to the pool."""
+
+    FREE = 0
+    CACHED = 1  # nobody uses it; given away when others are needed
+    KEPT = 2  # the same, but cache_control keeps it
+    USED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSequence:
+    """A request that runs or waits."""
+
+    request_id: str
+    tenant: str
+    is_running: bool
+    num_prompt: int  # ids
+    num_ids: int  # with what was generated
+    num_computed: int
+    pages: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRows:
+    """The rows of a step that were one request's."""
+
+    request_id: str
+    tenant: str
+    start: int  # positions
+    stop: int
+    samples: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SeenStep:
+    """A step that is over."""
+
+    number: int
+    started: float  # time.monotonic
+    took_s: float
+    rows: tuple[SeenRows, ...]
+
+    @property
+    def num_tokens(self) -> int:
+        """What it computed."""
+        return sum(each.stop - each.start for each in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The engine between two steps."""
+
+    num_steps: int
+    num_pages: int
+    page_size: int
+    references: list[int]  # of the first pages, at most `MAX_PAGES`
+    kept: frozenset[int]  # pages that are cached when nobody uses them
+    pinned: frozenset[int]
+    sequences: tuple[SeenSequence, ...]  # running ones first
+
+    def states(self) -> list[PageState]:
+        """What each of the first pages is."""
+        return [self._state(page, users) for page, users in enumerate(self.references)]
+
+    def _state(self, page: int, num_users: int) -> PageState:
+        if num_users:
+            return PageState.USED
+        if page not in self.kept:
+            return PageState.FREE
+        return PageState.KEPT if page in self.pinned else PageState.CACHED
+
+
+class Onlookers:
+    """The latest steps, for those who look on. One thread writes, any may read."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._until = 0.0
+        self._steps: deque[SeenStep] = deque(maxlen=MAX_STEPS)
+
+    def note(self, scheduler: Scheduler, batch: Batch, number: int, started: float) -> None:
+        """A step is over; it costs nothing while nobody looks."""
+        if started < self._until and batch.request_ids:
+            took_s, rows = self._clock() - started, _rows(batch, scheduler.tenants)
+            self._steps.append(SeenStep(number, started, took_s, rows))
+
+    def look(self, after: int) -> list[SeenStep]:
+        """The steps noted with a number above `after`; those to come will be noted for a while."""
+        now = self._clock()
+        if now > self._until:
+            self._steps.clear()  # there is a gap
+        self._until = now + WATCHED_S
+        return [step for step in tuple(self._steps) if step.number > after]
+
+
+def snapshot(scheduler: Scheduler, num_steps: int) -> Snapshot:
+    """What `scheduler` has, copied; the caller has the lock."""
+    index = scheduler.cache.index
+    references, kept = index.pool.copy(MAX_PAGES)
+    running = [_seen(each, is_running=True) for each in scheduler.running]
+    waiting = [_seen(each, is_running=False) for each in scheduler.waiting]
+    return Snapshot(
+        num_steps,
+        index.pool.num_pages,
+        scheduler.page_size,
+        references,
+        kept,
+        index.pinned_pages(),
+        (*running, *waiting),
+    )
+
+
+def _seen(sequence: Sequence, *, is_running: bool) -> SeenSequence:
+    request = sequence.request
+    return SeenSequence(
+        request.id,
+        request.tenant,
+        is_running,
+        len(request.prompt_ids),
+        len(sequence.ids),
+        sequence.num_computed,
+        tuple(sequence.page_table),
+    )
+
+
+def _rows(batch: Batch, tenants: Mapping[str, str]) -> tuple[SeenRows, ...]:
+    sampling = frozenset(batch.sample_ids)
+    sizes = [stop - start for start, stop in pairwise(batch.query_starts)]
+    return tuple(
+        SeenRows(request_id, tenants[request_id], end - size, end, request_id in sampling)
+        for request_id, size, end in zip(batch.request_ids, sizes, batch.context_lens, strict=True)
+    )
