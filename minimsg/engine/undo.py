@@ -128,9 +128,10 @@ class History:
 
 def copy_of(scheduler: Scheduler) -> Scheduler:
     """A scheduler that goes its own way, with its own pages, of the same requests."""
-    shared: list[object] = [scheduler.speculation.counts, scheduler.cache.entries.clock]
+    entries, counts = scheduler.cache.entries, scheduler.speculation.counts
+    shared: list[object] = [scheduler.timeline, counts, entries.clock]  # these only go on
     for sequence in scheduler.known:
         shared.append(sequence.request)
-        if sequence.watched is not None:
-            shared.append(sequence.watched.functions)
+        if (watched := sequence.watched) is not None:
+            shared += [watched.functions, watched.attended]
     return deepcopy(scheduler, {id(each): each for each in shared})

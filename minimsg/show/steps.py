@@ -62,13 +62,13 @@ def show_logits(logits: Tensor, sample_ids: list[str], text_of: TextOf | None = 
 def show_pages(pages: PageMap) -> str:
     """A cell a page in the colours of the requests, and the same in words."""
     colours = {id: COLOURS[place % len(COLOURS)] for place, id in enumerate(pages.tables)}
-    rows = [(id, str(len(held)), ranges(held)) for id, held in pages.tables.items()]
-    rows.append(("cached", str(len(pages.cached)), ranges(pages.cached)))
-    rows.append(("free", str(pages.num_free), ""))
+    rows = [
+        ("free", str(pages.num_free), ""),
+        ("cached", str(len(pages.cached)), ranges(pages.cached)),
+        *((id, str(len(held)), ranges(held)) for id, held in pages.tables.items()),
+    ]
     caption = f"{pages.num_pages} pages of {pages.page_size} tokens"
-    return _cells(pages, colours) + short_table(
-        caption, ("whose", "pages", "which"), rows, len(rows)
-    )
+    return _cells(pages, colours) + short_table(caption, ("whose", "pages", "which"), rows)
 
 
 def _cells(pages: PageMap, colours: dict[str, str]) -> str:

@@ -194,6 +194,8 @@ class Rewinding(RuleBasedStateMachine):
         )
         if numbers.random() < 0.3:
             request = replace(request, hook=Tape())
+        if numbers.random() < 0.3:
+            request = replace(request, passages=((0, len(ids)),))
         self.steps.add(request)
 
     def change(self) -> None:

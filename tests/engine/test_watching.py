@@ -200,7 +200,7 @@ def test_what_a_function_does_to_its_copy_is_nothing_to_the_model(
 
 
 class Counting:
-    """A tape: 1, 2, 3, 4 and again."""
+    """A tape: 1, 2, 3, 4 and again, but now and then a 9 that no draft foresees."""
 
     def __init__(self) -> None:
         self.next = 0
@@ -209,7 +209,7 @@ class Counting:
         return None
 
     def forced(self) -> int:
-        return self.next % 4 + 1
+        return 9 if self.next % 7 == 6 else self.next % 4 + 1
 
     def advance(self, id: int) -> None:
         self.next += 1

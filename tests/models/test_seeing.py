@@ -16,6 +16,8 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+from minimsg.engine.lens import Reading
+from minimsg.engine.types import Watched
 from minimsg.errors import CheckpointError, UnsupportedModel
 from minimsg.hub.checkpoint import check_folder
 from minimsg.models.config import ModelConfig
@@ -122,6 +124,25 @@ def test_text_alone_takes_the_plain_way_and_has_the_same_logits(family: str, sav
     assert run.batch is not None
     assert (run.batch.axes, run.batch.pictures) == ([], [])
     assert (logits - oracle.logits(ids, [])).abs().max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_to_look_at_a_picture_s_rows_changes_no_bit(family: str, saved: Save) -> None:
+    """Every point is come to, and the stream is what goes on: but for what a tower adds to it."""
+    folder, _ = saved(family)
+    plain, watched, reading = run_of(folder), run_of(folder), Reading(["*"])
+    for run in (plain, watched):
+        ids = run.open("one", [5, 6, picture(90, 60), 7, 8])
+    points = watched.runner.hooks.points
+    watched.runner.hooks.open("one", Watched(dict.fromkeys(points, reading.hooks["*"])))
+    for count in (11, len(ids) - 11):
+        expected = plain.step({"one": count})["one"]
+        assert torch.equal(watched.step({"one": count})["one"], expected)
+    assert reading.seen == list(points)
+    added = reading.values("blocks.1.hook_resid_pre") - reading.values("blocks.0.hook_resid_post")
+    text = torch.tensor([0, 1, len(ids) - 2, len(ids) - 1])
+    assert added[text].abs().max() == 0
+    assert (added.abs().max() > 0) == (family == "qwen3_vl")
 
 
 def respelled(folder: Path, family: str) -> None:

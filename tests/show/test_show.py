@@ -83,10 +83,10 @@ def test_a_step_says_what_ran_what_came_and_whose_the_pages_are(engine: Engine) 
         best = int(logits.argmax())
         assert row[1] == f"{best} {float(logits.softmax(-1)[best]):.1%}"
     assert pages[1:] == [
+        ["free", "37", ""],
+        ["cached", "0", ""],
         ["<b>", "2", held["<b>"]],
         ["two", "1", held["two"]],
-        ["cached", "0", ""],
-        ["free", "37", ""],
     ]
     close(steps, engine)
 
