@@ -1,11 +1,12 @@
-"""Two checkpoints made on the spot, without a download: `tiny` and `scripted`.
+"""Checkpoints that come without a download: `tiny`, `scripted` and `tiny-vl`.
 
 `tiny` is a qwen3 model of random weights, for tests and for the notebooks: it talks
 nonsense, always the same. `scripted` has no weights at all: the model family
 `models/scripted.py` spells the tapes in its config.json, token by token, which gives
-exact answers to test a client with. Both read and write bytes: id b is byte b, and three
-control tokens follow. Needs neither torch nor numpy. Knows only how to fill a folder;
-`hub/` decides where.
+exact answers to test a client with. Both are made on the spot, and read and write bytes: id b
+is byte b, and three control tokens follow. `tiny-vl` is trained, and lies in the package
+(`tiny_vl/`). Needs neither torch nor numpy. Knows only how to fill a folder; `hub/` decides
+where.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from minimsg.models.config import ModelConfig
 from minimsg.models.parameters import Shape, parameter_shapes
 from minimsg.models.tensors import TensorHeader, write_safetensors
 from minimsg.text.token_bytes import BYTE_ALPHABET
+from minimsg.tiny_vl.checkpoint import copy_model
 
 CONTROL_TOKENS: Final = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 END_OF_TEXT, TURN_START, TURN_END = range(256, 259)
@@ -113,6 +115,7 @@ def write_scripted(
 WRITERS: Final[Mapping[str, Callable[[Path], None]]] = {
     "tiny": write_tiny,
     "scripted": write_scripted,
+    "tiny-vl": copy_model,
 }
 
 

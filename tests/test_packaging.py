@@ -94,8 +94,13 @@ def test_wheel_and_sdist_hold_every_package(bare: Path, tmp_path: Path) -> None:
     (sdist,) = tmp_path.glob("*.tar.gz")
     shaders = {f"minimsg/kernels/{path.name}" for path in (ROOT / "kernels").glob("*.metal")}
     notebooks = {f"minimsg/notebooks/{path.name}" for path in (ROOT / "notebooks").glob("*.py")}
+    trained = {
+        f"minimsg/tiny_vl/model/{path.name}"
+        for path in (ROOT / "minimsg" / "tiny_vl" / "model").iterdir()
+    }
+    assert "minimsg/tiny_vl/model/model.safetensors" in trained
     page = {f"minimsg/inspector/{name}" for name in page_files()}
-    others = shaders | notebooks | page
+    others = shaders | notebooks | trained | page
     inits = {name.replace(".", "/") + "/__init__.py" for name in packages_in_the_tree()}
     assert inits | others <= set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sdist) as archive:

@@ -16,9 +16,10 @@ from minimsg.cli.data_dir import data_dir_option
 def pull(name: str, data_dir: Path | None, verify: bool) -> None:
     """Fetch or convert the model NAME and print where it lies.
 
-    NAME is smollm2 (the default model), tiny or scripted (made on the spot), a Hugging
-    Face folder (checked and used in place), a .gguf file (converted), or ORG/REPO on the
-    Hugging Face hub. A model that is here and whole is not fetched again.
+    NAME is smollm2 (the default model), tiny-vl (reads images; in the package), tiny or
+    scripted (made on the spot), a Hugging Face folder (checked and used in place), a .gguf
+    file (converted), or ORG/REPO on the Hugging Face hub. A model that is here and whole is
+    not fetched again.
 
     \b
     Examples:

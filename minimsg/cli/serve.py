@@ -53,8 +53,8 @@ def serve(
 ) -> None:
     """Serve MODEL over the Messages API until Ctrl-C or SIGTERM.
 
-    MODEL is smollm2 (fetched once, 93 MB), tiny or scripted (no download), a Hugging Face
-    folder, a .gguf file, or ORG/REPO.
+    MODEL is smollm2 (fetched once, 93 MB), tiny-vl (reads images; no download), tiny or
+    scripted (no download), a Hugging Face folder, a .gguf file, or ORG/REPO.
 
     \b
     Examples:

@@ -48,7 +48,7 @@ REPOSITORY: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
 
 def resolve(name: str, data_dir: Path | None = None) -> Path:
-    """The folder of a model that is on this machine; `tiny` and `scripted` are made if need be.
+    """The folder of a model that is on this machine; what `builtin.py` has is made if need be.
 
     Raises:
         ModelNotFound: it is not here; the message says what is and how to get it.

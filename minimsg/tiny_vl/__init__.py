@@ -1,0 +1,13 @@
+"""`tiny-vl`: a trained model that sees, small enough to ship, and all that made it.
+
+    scenes.py     what a picture may show        drawing.py    the picture
+    questions.py  what may be asked of it        strangers.py  what is no question of its language
+    vocabulary.py the words                      checkpoint.py the folder that ships
+    lessons.py    conversations as tensors       cells.py      pictures alone as tensors
+    network.py    Qwen3-VL with gradients        muon.py       one of its optimizers
+    training.py   the loop: `python -m minimsg.tiny_vl FOLDER`
+    exam.py       pictures and questions that it never saw
+
+It answers whole sentences about coloured shapes and digits, and says so when it is asked
+anything else. `model/` holds what training wrote: the served model is `models/qwen3_vl.py`.
+"""

@@ -1,0 +1,73 @@
+"""What each token of a picture should say by itself: the lesson that comes before language.
+
+A picture's tokens lie in a grid. The one in whose cell a thing has its middle names its noun
+and its colour, all others say that there is none; every one says the colour of the ground.
+A tower that learns this has something to tell a decoder, which otherwise takes much longer to
+find out that there is anything to look at. The three linear maps are thrown away afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL.Image import Resampling
+from torch import Tensor, nn
+
+from minimsg.tiny_vl.drawing import draw_mask
+from minimsg.tiny_vl.scenes import COLOURS, DIGITS, SHAPES, Scene
+
+NOUNS: Final = (*SHAPES, *DIGITS)
+NAMES: Final = tuple(COLOURS)
+FINE: Final = 8  # squares of a cell, either way
+SIZES: Final = (1 + len(NOUNS), 1 + len(NAMES), len(NAMES))  # 0: there is none; of the ground
+
+
+def masks_of(scenes: Sequence[Scene], rows: int, columns: int) -> Tensor:
+    """How far each of the 64 squares of each cell is covered, `(M, rows * columns, 64)`."""
+    size = columns * FINE, rows * FINE
+    masks = [np.asarray(draw_mask(scene).resize(size, Resampling.BOX)) for scene in scenes]
+    stacked = torch.from_numpy(np.stack(masks)).float() / 255
+    cut = stacked.view(-1, rows, FINE, columns, FINE).transpose(2, 3)
+    return cut.reshape(len(scenes), rows * columns, FINE**2)
+
+
+def cells_of(scenes: Sequence[Scene], rows: int, columns: int) -> Tensor:
+    """Noun, colour and ground of each cell of each picture, `(M, rows * columns, 3)`."""
+    cells = torch.zeros(len(scenes), rows * columns, 3, dtype=torch.long)
+    for cell, scene in zip(cells, scenes, strict=True):
+        cell[:, 2] = NAMES.index(scene.ground)
+        for thing in scene.things:
+            row = int(thing.y / scene.height * rows)
+            column = int(thing.x / scene.width * columns)
+            place = row * columns + column
+            cell[place, 0] = 1 + NOUNS.index(thing.noun)
+            cell[place, 1] = 1 + NAMES.index(thing.colour)
+    return cells
+
+
+class Naming(nn.Module):
+    """Three linear maps of a token: to a noun, to a colour and to the colour of the ground."""
+
+    def __init__(self, hidden_size: int) -> None:
+        super().__init__()
+        self.mask = nn.Linear(hidden_size, FINE**2)
+        self.maps = nn.ModuleList(nn.Linear(hidden_size, size) for size in SIZES)
+
+    def forward(self, seen: Tensor, cells: Tensor, masks: Tensor) -> Tensor:
+        """The mean of -log p of all three, for tokens `(M, N, H)`.
+
+        Cells with a thing are few, so they count as much as all others together.
+        """
+        tokens, early = seen
+        shaped = F.binary_cross_entropy_with_logits(self.mask(early), masks)
+        is_thing = cells[..., 0] > 0
+        losses = []
+        for each, target in zip(self.maps, cells.unbind(-1), strict=True):
+            loss = F.cross_entropy(each(tokens).flatten(0, 1), target.flatten(), reduction="none")
+            losses.append(loss.view_as(target))
+        named = losses[0] + losses[1]
+        return (named[is_thing].mean() + named[~is_thing].mean() + losses[2].mean()) / 5 + shaped

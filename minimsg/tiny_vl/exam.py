@@ -1,0 +1,41 @@
+"""Pictures and questions that no training saw, and how many of them are answered to the letter.
+
+`exam` gives them to anybody: the tests send them through the server. `score` asks a network
+while it learns. Greedy decoding writes an answer exactly if, given the answer so far, each of
+its tokens is the likeliest; so one pass over questions with their answers tells.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from PIL.Image import Image
+
+from minimsg.tiny_vl.drawing import draw, with_noise
+from minimsg.tiny_vl.questions import KINDS, Question, ask
+from minimsg.tiny_vl.scenes import random_scene
+
+SEED: Final = 1_000_003  # training has small ones
+
+
+class Item(NamedTuple):
+    """A picture in the size in which it was drawn, and one question about it."""
+
+    picture: Image
+    question: Question
+
+
+def exam(num_items: int, seed: int = SEED) -> Iterator[Item]:
+    """Each kind of question in turn; pictures of 40 to 600 pixels, half of them noisy."""
+    source = random.Random(seed)
+    for number in range(num_items):
+        side, ratio = source.uniform(64, 400), 3 ** source.uniform(-0.5, 0.5)
+        width, height = round(side * ratio**0.5), round(side / ratio**0.5)
+        question = None
+        while question is None:  # not every scene has something to ask of every kind
+            scene = random_scene(source, width, height)
+            question = ask(source, scene, KINDS[number % len(KINDS)])
+        picture = draw(scene)
+        yield Item(with_noise(picture, source, 8) if source.random() < 0.5 else picture, question)

@@ -1,0 +1,152 @@
+"""Trains the model on pictures that are drawn as it learns: `python -m minimsg.tiny_vl`.
+
+Matrices inside the blocks learn by Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon),
+all else by AdamW (arXiv 1711.05101); both rates rise for some steps and then fall to zero.
+Twenty minutes on two cores. Next: `lessons.py` (what is learned), `network.py` (who learns).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from minimsg.models.config import ModelConfig
+from minimsg.tiny_vl.cells import Naming
+from minimsg.tiny_vl.checkpoint import save_weights, write_description
+from minimsg.tiny_vl.lessons import NOTHING, Batch, make_batch, make_pictures
+from minimsg.tiny_vl.muon import Muon
+from minimsg.tiny_vl.network import Network
+from minimsg.tiny_vl.vocabulary import make_tokenizer
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long, how much at once, and how fast."""
+
+    num_looks: int = 600  # steps at pictures alone
+    num_talks: int = 1200  # steps of conversations
+    num_pictures: int = 64  # in a step that only looks
+    num_lessons: int = 32  # in a step that talks
+    matrix_rate: float = 0.02
+    other_rate: float = 0.003
+    num_rising: int = 50  # steps
+    naming_weight: float = 0.3  # beside language
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    seed: int = 1
+
+
+class Progress(NamedTuple):
+    """What is known after a step."""
+
+    step: int
+    loss: float
+    cpu_s: float  # of this process, since the beginning
+
+
+class Training:
+    """A network, its optimizers and its source of lessons; iterate to train it."""
+
+    def __init__(self, folder: Path, plan: Plan = Plan()) -> None:
+        """`folder` gets the model's description now, its weights by `save`."""
+        torch.manual_seed(plan.seed)
+        self.plan, self.folder = plan, folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.tokenizer: Tokenizer = make_tokenizer()
+        write_description(folder, self.tokenizer)
+        self.config = ModelConfig.from_folder(folder)
+        assert self.config.vision is not None
+        self.vision = self.config.vision
+        self.network = Network(self.config)
+        self.naming = Naming(self.config.hidden_size)
+        self.random = random.Random(plan.seed)
+        _initialize(self.network)
+        self.optimizers = _optimizers(self.network, self.naming, plan)
+
+    def __iter__(self) -> Iterator[Progress]:
+        """One step each."""
+        begin = time.process_time()
+        for step in range(self.plan.num_looks + self.plan.num_talks):
+            only_looks = step < self.plan.num_looks
+            loss = self._look() if only_looks else self._talk()
+            self._learn(loss, _rate_at(step, self.plan))
+            yield Progress(step + 1, loss.item(), time.process_time() - begin)
+
+    def _look(self) -> Tensor:
+        pictures = make_pictures(self.random, self.vision, self.plan.num_pictures)
+        named: Tensor = self.naming(self.network.see(*pictures[:2]), *pictures[2:])
+        return named
+
+    def _talk(self) -> Tensor:
+        batch = make_batch(self.random, self.tokenizer, self.vision, self.plan.num_lessons)
+        seen = self.network.see(*batch.pictures[:2])
+        named = self.naming(seen, *batch.pictures[2:])
+        loss: Tensor = loss_of(self.network, batch, seen) + self.plan.naming_weight * named
+        return loss
+
+    def _learn(self, loss: Tensor, share: float) -> None:
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.plan.clip)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["peak"] * share
+            optimizer.step()
+
+    def save(self) -> None:
+        """The weights as they are now."""
+        save_weights(self.network, self.folder)
+
+
+def loss_of(network: Network, batch: Batch, seen: Tensor) -> Tensor:
+    """Mean of -log p over the tokens of the answers."""
+    hidden = network.read(batch.ids, batch.axes, batch.mask, batch.sight, seen)
+    is_learned = batch.targets != NOTHING
+    return F.cross_entropy(network.head(hidden[is_learned]), batch.targets[is_learned])
+
+
+def _initialize(network: Network) -> None:
+    """Weights of 0.02, and of zero where a block ends: each begins by changing nothing."""
+    for name, parameter in network.named_parameters():
+        if parameter.dim() > 1:
+            ends_block = name.endswith(("o_proj.weight", "down_proj.weight")) or (
+                "blocks" in name and name.endswith(("proj.weight", "linear_fc2.weight"))
+            )
+            is_table = "embed_tokens" in name or "pos_embed" in name
+            size = 0.02 if is_table else parameter[0].numel() ** -0.5
+            nn.init.normal_(parameter, std=0.0 if ends_block else size)
+        elif name.endswith("bias"):
+            nn.init.zeros_(parameter)
+
+
+def _optimizers(network: Network, naming: Naming, plan: Plan) -> list[torch.optim.Optimizer]:
+    matrices: list[Tensor] = []
+    others = list(naming.parameters())
+    for name, parameter in network.named_parameters():
+        is_matrix = parameter.dim() == 2 and "embed" not in name
+        (matrices if is_matrix else others).append(parameter)
+    muon = Muon([{"params": matrices, "peak": plan.matrix_rate}])
+    adam = torch.optim.AdamW(
+        [{"params": others, "peak": plan.other_rate}],
+        betas=(0.9, 0.98),
+        weight_decay=plan.weight_decay,
+    )
+    return [muon, adam]
+
+
+def _rate_at(step: int, plan: Plan) -> float:
+    """From nothing to 1 in a line, then, while it talks, to nothing along a cosine."""
+    rising = min(1.0, (step + 1) / plan.num_rising)
+    talked = max(0, step - plan.num_looks) / plan.num_talks
+    return rising * (0.5 + 0.5 * math.cos(math.pi * talked))
