@@ -1,11 +1,11 @@
 """What each token of a picture should say by itself: the lesson that comes before language.
 
-A picture's tokens lie in a grid. The one in whose cell a thing has its middle names its noun
-and its colour, all others say that there is none; every one says the colour of the ground. At
-the tower's deeper level (DeepStack) each says which of its 64 squares are covered: a shape is
-known by that, whatever its colour. A tower that has learned this has something to tell a
-decoder, which otherwise takes much longer to find out that there is anything to look at. The
-linear maps are thrown away afterwards.
+A picture's tokens lie in a grid. The one in whose cell a thing has its middle names its noun,
+its colour and how far to the right it is, all others say that there is none; every one says
+the colour of the ground. At the tower's deeper level (DeepStack) each says which of its 64
+squares are covered: a shape is known by that, whatever its colour. A tower that has learned
+this has something to tell a decoder, which otherwise takes much longer to find out that there
+is anything to look at. The linear maps are thrown away afterwards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ NOUNS: Final = (*SHAPES, *DIGITS)
 NAMES: Final = tuple(COLOURS)
 GROUND_NAMES: Final = tuple(GROUNDS)
 FINE: Final = 8  # squares of a cell, either way
-SIZES: Final = (1 + len(NOUNS), 1 + len(NAMES), len(GROUND_NAMES))  # 0 of the first two: nothing
+PARTS: Final = 8  # of a picture's width
+SIZES: Final = (1 + len(NOUNS), 1 + len(NAMES), len(GROUND_NAMES), PARTS)  # 0 of the first two: no
 
 
 def masks_of(scenes: Sequence[Scene], rows: int, columns: int) -> Tensor:
@@ -39,8 +40,8 @@ def masks_of(scenes: Sequence[Scene], rows: int, columns: int) -> Tensor:
 
 
 def cells_of(scenes: Sequence[Scene], rows: int, columns: int) -> Tensor:
-    """Noun, colour and ground of each cell of each picture, `(M, rows * columns, 3)`."""
-    cells = torch.zeros(len(scenes), rows * columns, 3, dtype=torch.long)
+    """Noun, colour, ground and part of the width of each cell, `(M, rows * columns, 4)`."""
+    cells = torch.zeros(len(scenes), rows * columns, 4, dtype=torch.long)
     for cell, scene in zip(cells, scenes, strict=True):
         cell[:, 2] = GROUND_NAMES.index(scene.ground)
         for thing in scene.things:
@@ -49,6 +50,7 @@ def cells_of(scenes: Sequence[Scene], rows: int, columns: int) -> Tensor:
             place = row * columns + column
             cell[place, 0] = 1 + NOUNS.index(thing.noun)
             cell[place, 1] = 1 + NAMES.index(thing.colour)
+            cell[place, 3] = int(thing.x / scene.width * PARTS)
     return cells
 
 
@@ -67,12 +69,12 @@ class Naming(nn.Module):
         """
         last, early = seen
         covered = F.binary_cross_entropy_with_logits(self.mask(early), masks)
-        noun, colour, ground = (
+        noun, colour, ground, part = (
             F.cross_entropy(each(last).mT, target, reduction="none")
             for each, target in zip(self.maps, cells.unbind(-1), strict=True)
         )
         is_thing = cells[..., 0] > 0
-        named = _mean(noun + colour, is_thing) + _mean(noun + colour, ~is_thing)
+        named = _mean(noun + colour + part, is_thing) + _mean(noun + colour, ~is_thing)
         return covered + (named + ground.mean()) / 5
 
 

@@ -31,8 +31,10 @@ from minimsg.tiny_vl.vocabulary import IMAGE_PAD, SYSTEM, TURN_END, USER
 from minimsg.tiny_vl.wording import NO_PICTURE
 
 NOTHING: Final = -100  # a target that is not learned
-NUM_APART: Final = 6  # questions on one picture
+ENOUGH: Final = 128  # tokens of a lesson: then no question is added
 CROWDED: Final = 0.8  # of pictures that are only looked at
+INSTRUCTIONS: Final = ((0, 80), (5, 10), (12, 7), (120, 3))  # how many words how often
+MOST_WORDS: Final = 500  # of instructions in a batch
 SHARE_OF_TALKS: Final = 0.2
 STRANGERS_APART: Final = 0.04
 STRANGERS_IN_TALKS: Final = 0.25
@@ -43,7 +45,7 @@ class Pictures(NamedTuple):
 
     patches: Tensor  # (M, N, values)
     rows: int  # of patches in each picture
-    cells: Tensor  # (M, tokens, 3)
+    cells: Tensor  # (M, tokens, 4)
     masks: Tensor  # (M, tokens, 64)
 
 
@@ -71,7 +73,8 @@ def make_batch(
     """Lessons of one kind, all of whose pictures have one size."""
     size = _size(random, vision)
     is_talk = random.random() < SHARE_OF_TALKS
-    num_words = random.choice((0, 0, 0, 0, 0, 0, 0, 0, 5, 10))  # of instructions
+    (num_words,) = random.choices(*zip(*INSTRUCTIONS, strict=True))
+    num_lessons = max(1, min(num_lessons, MOST_WORDS // (num_words + 1)))
     lessons: list[Transcript] = []
     scenes: list[Scene] = []
     for _ in range(num_lessons):
@@ -89,19 +92,19 @@ def _apart(random: random.Random, lesson: Transcript) -> list[Scene]:
     lesson.write(USER)
     lesson.show()
     start = lesson.position
-    for branch in range(1, NUM_APART + 1):
-        lesson.branch, lesson.position = branch, start
-        question = _question_apart(random, scene, branch)
+    while not lesson.branch or len(lesson.ids) < ENOUGH:
+        lesson.branch, lesson.position = lesson.branch + 1, start
+        question = _question_apart(random, scene, is_first=lesson.branch == 1)
         lesson.write(question.text)
         lesson.answer(question.answer)
     return [scene]
 
 
-def _question_apart(random: random.Random, scene: Scene, branch: int) -> Question:
+def _question_apart(random: random.Random, scene: Scene, *, is_first: bool) -> Question:
     """The first asks for everything in the picture: nothing else teaches as much."""
     if random.random() < STRANGERS_APART:
         return short_stranger(random)
-    described = ask(random, scene, "describe") if branch == 1 else None
+    described = ask(random, scene, "describe") if is_first else None
     return described or ask_any(random, scene)
 
 
@@ -142,7 +145,7 @@ def _size(random: random.Random, vision: VisionConfig) -> tuple[int, int]:
 
 
 def _scene(random: random.Random, size: tuple[int, int], *, is_crowded: bool = False) -> Scene:
-    unit = random.uniform(13, 30)  # pixels of a token; a square is of 52 to 120
+    unit = random.choice((random.uniform(13, 25), random.uniform(13, 60)))  # pixels of a token
     width, height = round(size[1] * unit), round(size[0] * unit)
     return random_scene(random, width, height, is_crowded=is_crowded)
 
