@@ -53,11 +53,16 @@ def user(*content: Any) -> MessageParam:
     return {"role": "user", "content": list(content)}
 
 
+def assistant(content: Any) -> MessageParam:
+    return {"role": "assistant", "content": content}
+
+
 async def asked(running: Running, *turns: MessageParam, **fields: Any) -> Message:
     async with sdk(running) as client:
-        return await client.messages.create(
-            model=NAME, max_tokens=40, messages=list(turns), **fields
+        reply: Message = await client.messages.create(
+            model=NAME, max_tokens=200, messages=list(turns), **fields
         )
+        return reply
 
 
 async def answers(running: Running, items: Sequence[Item]) -> list[Message]:
@@ -141,7 +146,7 @@ async def test_a_conversation_is_about_its_last_picture(seeing: Running) -> None
     question, about = said("What colour is the background?"), "The background is {}."
     turns = [
         user(shown(white), question),
-        MessageParam(role="assistant", content=about.format("white")),
+        assistant(about.format("white")),
     ]
     system = "You are a helpful assistant."
     again = await asked(seeing, *turns, user(said("How many things are there?")), system=system)
@@ -174,7 +179,7 @@ async def test_tools_may_be_there_and_a_call_may_be_forced(seeing: Running) -> N
     assert call.type == "tool_use"
     assert call.input["side"] in ("left", "right")
     result: Any = {"type": "tool_result", "tool_use_id": call.id, "content": [shown(picture)]}
-    turn = MessageParam(role="assistant", content=[call.model_dump(exclude={"caller"})])  # type: ignore[typeddict-item, list-item]
+    turn = assistant([call.model_dump(exclude={"caller"})])
     told = await asked(seeing, user(said("Look.")), turn, user(result), tools=[LOOK])
     assert told.usage.input_tokens > 16
 
@@ -183,9 +188,9 @@ def with_contents(recording: Recording) -> Recording:
     """Real bytes where a recording has none: a picture, and a text for the PDF."""
     body = copy.deepcopy(recording.body)
     assert body is not None
-    blocks = [body]
+    blocks: list[Any] = [body]
     while blocks:
-        block: Any = blocks.pop()
+        block = blocks.pop()
         for each in block.values() if isinstance(block, dict) else block:
             if isinstance(each, (dict, list)):
                 blocks.append(each)
