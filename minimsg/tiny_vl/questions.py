@@ -149,8 +149,8 @@ def _order(random: random.Random, scene: Scene) -> Pair | None:
         return None
     asked, is_side = random.choice(("left", "right")), "left" if one.x < other.x else "right"
     text = spelled(random, "order", wish=one.noun, side=asked, other=other.noun)
-    is_so = "Yes" if asked == is_side else "No"
-    return text, f"{is_so}, the {one.noun} is {is_side} of the {other.noun}."
+    so = "yes" if asked == is_side else "no"  # last: it follows from what is said before it
+    return text, f"The {one.noun} is {is_side} of the {other.noun}, so {so}."
 
 
 def _describe(random: random.Random, scene: Scene) -> Pair:

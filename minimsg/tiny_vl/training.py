@@ -1,8 +1,8 @@
-"""Trains the model on pictures that are drawn as it learns: `python -m minimsg.tiny_vl`.
+"""Trains the model on pictures that are drawn as it learns: `python -m minimsg.tiny_vl FOLDER`.
 
 Matrices inside the blocks learn by Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon),
 all else by AdamW (arXiv 1711.05101); both rates rise for some steps and then fall to zero.
-Twenty minutes on two cores. Next: `lessons.py` (what is learned), `network.py` (who learns).
+Two processes share each step (`team.py`): twenty minutes on two cores. Next: `lessons.py` (what is learned), `network.py` (who learns).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from minimsg.tiny_vl.checkpoint import save_weights, write_description
 from minimsg.tiny_vl.lessons import NOTHING, Batch, make_batch, make_pictures
 from minimsg.tiny_vl.muon import Muon
 from minimsg.tiny_vl.network import Network
+from minimsg.tiny_vl.team import ALONE, Team, together
 from minimsg.tiny_vl.vocabulary import make_tokenizer
 
 
@@ -35,8 +36,8 @@ class Plan:
 
     num_looks: int = 2000  # steps at pictures alone
     num_talks: int = 1300  # steps of conversations
-    num_pictures: int = 32  # in a step that only looks
-    num_lessons: int = 32  # in a step that talks
+    num_pictures: int = 32  # in a step that only looks, of the whole team
+    num_lessons: int = 32  # in a step that talks, of the whole team
     matrix_rate: float = 0.02
     other_rate: float = 0.002
     num_rising: int = 50  # steps
@@ -58,10 +59,10 @@ class Progress(NamedTuple):
 class Training:
     """A network, its optimizers and its source of lessons; iterate to train it."""
 
-    def __init__(self, folder: Path, plan: Plan = Plan()) -> None:
+    def __init__(self, folder: Path, plan: Plan = Plan(), team: Team = ALONE) -> None:
         """`folder` gets the model's description now, its weights by `save`."""
         torch.manual_seed(plan.seed)
-        self.plan, self.folder = plan, folder
+        self.plan, self.folder, self.team = plan, folder, team
         folder.mkdir(parents=True, exist_ok=True)
         self.tokenizer: Tokenizer = make_tokenizer()
         write_description(folder, self.tokenizer)
@@ -70,7 +71,7 @@ class Training:
         self.vision = self.config.vision
         self.network = Network(self.config)
         self.naming = Naming(self.config.hidden_size)
-        self.random = random.Random(plan.seed)
+        self.random = random.Random(plan.seed + 1000 * team.rank)  # lessons of its own
         _initialize(self.network)
         self.optimizers = _optimizers(self.network, self.naming, plan)
 
@@ -84,21 +85,26 @@ class Training:
             yield Progress(step + 1, loss.item(), time.process_time() - begin)
 
     def _look(self) -> Tensor:
-        pictures = make_pictures(self.random, self.vision, self.plan.num_pictures)
+        pictures = make_pictures(self.random, self.vision, self._share_of(self.plan.num_pictures))
         named: Tensor = self.naming(self.network.see(*pictures[:2]), *pictures[2:])
         return named
 
     def _talk(self) -> Tensor:
-        batch = make_batch(self.random, self.tokenizer, self.vision, self.plan.num_lessons)
+        number = self._share_of(self.plan.num_lessons)
+        batch = make_batch(self.random, self.tokenizer, self.vision, number)
         seen = self.network.see(*batch.pictures[:2])
         named = self.naming(seen, *batch.pictures[2:])
         loss: Tensor = loss_of(self.network, batch, seen) + self.plan.naming_weight * named
         return loss
 
+    def _share_of(self, number: int) -> int:
+        return max(1, number // self.team.size)
+
     def _learn(self, loss: Tensor, step: int) -> None:
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
+        self.team.average([*self.network.parameters(), *self.naming.parameters()])
         nn.utils.clip_grad_norm_(self.network.parameters(), self.plan.clip)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -108,6 +114,20 @@ class Training:
     def save(self) -> None:
         """The weights as they are now."""
         save_weights(self.network, self.folder)
+
+
+def train(folder: Path, plan: Plan = Plan(), num_processes: int = 2) -> None:
+    """The whole training, with a line for every fifty steps; the weights are saved in between."""
+    together(_train_in, num_processes, folder, plan)
+
+
+def _train_in(team: Team, folder: Path, plan: Plan) -> None:
+    training = Training(folder, plan, team)
+    is_last = plan.num_looks + plan.num_talks
+    for progress in training:
+        if team.rank == 0 and (progress.step % 50 == 0 or progress.step == is_last):
+            print(progress, flush=True)
+            training.save()
 
 
 def loss_of(network: Network, batch: Batch, seen: Tensor) -> Tensor:

@@ -116,7 +116,7 @@ def sentences() -> Iterator[str]:
         HELLO,
         ONLY_KNOW,
         NO_PICTURE,
-        "Yes, No, an It",
+        "Yes, No, an It, so",
         *COLOURS,
         *GROUNDS,
         *wishes,

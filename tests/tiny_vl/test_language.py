@@ -48,8 +48,8 @@ TRUE = {
     "What is on the right?": "A red cross is on the right.",
     "Where is the star?": "The star is on the left.",
     "Where is the thing?": "I see 3 things.",
-    "Is the star left of the 7?": "Yes, the star is left of the 7.",
-    "Is the star right of the 7?": "No, the star is left of the 7.",
+    "Is the star left of the 7?": "The star is left of the 7, so yes.",
+    "Is the star right of the 7?": "The star is left of the 7, so no.",
     "What is in the picture?": "I see a red star, a blue 7 and a red cross.",
 }
 
