@@ -78,6 +78,8 @@ def load_engine(folder: Path, config: EngineConfig) -> Engine:
             raise ConfigError(f"threads is {config.threads}; at least 1 is needed")
         torch.set_num_threads(config.threads)
     model_config = ModelConfig.from_folder(folder)
+    if model_config.vision is not None:
+        require("PIL", extra="engine", purpose="to read images, as this model does")
     head_dim = model_config.head_dim
     dtype = choose_dtype(config.dtype, device, kernel=config.kernel, head_dim=head_dim)
     backend = kernels.choose(

@@ -172,6 +172,17 @@ def test_auto_is_bfloat16_only_where_something_multiplies_it(
     assert choose_device("cpu") == CPU
 
 
+def test_a_model_that_sees_says_what_adds_pillow(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "minimsg.hub.extras.find_spec", lambda name: None if name == "PIL" else find_spec(name)
+    )
+    load("tiny", data_dir=data_dir, num_pages=8)
+    with pytest.raises(ConfigError, match=r"to read images.*minimsg\[engine\].*'PIL'"):
+        load("tiny-vl", data_dir=data_dir)
+
+
 def test_without_torch_the_error_names_the_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -30,7 +30,7 @@ UNSEEN_HARDWARE = {  # by kernel
     "metal_paged": "emulated in tests, not yet run on hardware",
     "triton_paged": "interpreted in tests, not yet run on hardware",
 }
-ENGINE_PACKAGES = ("torch", "numpy", "safetensors", "gguf", "llguidance")
+ENGINE_PACKAGES = ("torch", "numpy", "PIL", "safetensors", "gguf", "llguidance")
 
 
 @dataclass(frozen=True)

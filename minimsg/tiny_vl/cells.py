@@ -1,9 +1,11 @@
 """What each token of a picture should say by itself: the lesson that comes before language.
 
-A picture's tokens lie in a grid. The one in whose cell a thing has its middle names its noun
-and its colour, all others say that there is none; every one says the colour of the ground.
-A tower that learns this has something to tell a decoder, which otherwise takes much longer to
-find out that there is anything to look at. The three linear maps are thrown away afterwards.
+A picture's tokens lie in a grid. The one in whose cell a thing has its middle names its noun,
+its colour and how far to the right it is, all others say that there is none; every one says
+the colour of the ground. At the tower's deeper level (DeepStack) each says which of its 64
+squares are covered: a shape is known by that, whatever its colour. A tower that has learned
+this has something to tell a decoder, which otherwise takes much longer to find out that there
+is anything to look at. The linear maps are thrown away afterwards.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from PIL.Image import Resampling
 from torch import Tensor, nn
 
 from minimsg.tiny_vl.drawing import draw_mask
-from minimsg.tiny_vl.scenes import COLOURS, DIGITS, SHAPES, Scene
+from minimsg.tiny_vl.scenes import COLOURS, DIGITS, GROUNDS, SHAPES, Scene
 
 NOUNS: Final = (*SHAPES, *DIGITS)
 NAMES: Final = tuple(COLOURS)
+GROUND_NAMES: Final = tuple(GROUNDS)
 FINE: Final = 8  # squares of a cell, either way
-SIZES: Final = (1 + len(NOUNS), 1 + len(NAMES), len(NAMES))  # 0: there is none; of the ground
+PARTS: Final = 8  # of a picture's width
+SIZES: Final = (1 + len(NOUNS), 1 + len(NAMES), len(GROUND_NAMES), PARTS)  # 0 of the first two: no
 
 
 def masks_of(scenes: Sequence[Scene], rows: int, columns: int) -> Tensor:
@@ -36,21 +40,22 @@ def masks_of(scenes: Sequence[Scene], rows: int, columns: int) -> Tensor:
 
 
 def cells_of(scenes: Sequence[Scene], rows: int, columns: int) -> Tensor:
-    """Noun, colour and ground of each cell of each picture, `(M, rows * columns, 3)`."""
-    cells = torch.zeros(len(scenes), rows * columns, 3, dtype=torch.long)
+    """Noun, colour, ground and part of the width of each cell, `(M, rows * columns, 4)`."""
+    cells = torch.zeros(len(scenes), rows * columns, 4, dtype=torch.long)
     for cell, scene in zip(cells, scenes, strict=True):
-        cell[:, 2] = NAMES.index(scene.ground)
+        cell[:, 2] = GROUND_NAMES.index(scene.ground)
         for thing in scene.things:
             row = int(thing.y / scene.height * rows)
             column = int(thing.x / scene.width * columns)
             place = row * columns + column
             cell[place, 0] = 1 + NOUNS.index(thing.noun)
             cell[place, 1] = 1 + NAMES.index(thing.colour)
+            cell[place, 3] = int(thing.x / scene.width * PARTS)
     return cells
 
 
 class Naming(nn.Module):
-    """Three linear maps of a token: to a noun, to a colour and to the colour of the ground."""
+    """Linear maps of a token: of its early level to squares, of its last one to names."""
 
     def __init__(self, hidden_size: int) -> None:
         super().__init__()
@@ -58,16 +63,20 @@ class Naming(nn.Module):
         self.maps = nn.ModuleList(nn.Linear(hidden_size, size) for size in SIZES)
 
     def forward(self, seen: Tensor, cells: Tensor, masks: Tensor) -> Tensor:
-        """The mean of -log p of all three, for tokens `(M, N, H)`.
+        """The mean of -log p of all, for levels `(2, M, N, H)` of tokens.
 
         Cells with a thing are few, so they count as much as all others together.
         """
-        tokens, early = seen
-        shaped = F.binary_cross_entropy_with_logits(self.mask(early), masks)
+        last, early = seen
+        covered = F.binary_cross_entropy_with_logits(self.mask(early), masks)
+        noun, colour, ground, part = (
+            F.cross_entropy(each(last).mT, target, reduction="none")
+            for each, target in zip(self.maps, cells.unbind(-1), strict=True)
+        )
         is_thing = cells[..., 0] > 0
-        losses = []
-        for each, target in zip(self.maps, cells.unbind(-1), strict=True):
-            loss = F.cross_entropy(each(tokens).flatten(0, 1), target.flatten(), reduction="none")
-            losses.append(loss.view_as(target))
-        named = losses[0] + losses[1]
-        return (named[is_thing].mean() + named[~is_thing].mean() + losses[2].mean()) / 5 + shaped
+        named = _mean(noun + colour + part, is_thing) + _mean(noun + colour, ~is_thing)
+        return covered + (named + ground.mean()) / 5
+
+
+def _mean(values: Tensor, where: Tensor) -> Tensor:
+    return (values * where).sum() / where.sum().clamp(min=1)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = Path(__file__).parent / "model"  # what ships
 WEIGHTS: Final = "model.safetensors"
-SIDE: Final = 64  # pixels of a square picture
+SIDE: Final = 48  # pixels of a square picture
 TEXT: Final[Mapping[str, object]] = {
     "hidden_size": 128,
     "intermediate_size": 256,
@@ -47,11 +47,11 @@ TEXT: Final[Mapping[str, object]] = {
     },
 }
 TOWER: Final[Mapping[str, object]] = {
-    "depth": 4,
+    "depth": 5,
     "hidden_size": 96,
     "intermediate_size": 192,
     "num_heads": 4,
-    "patch_size": 8,
+    "patch_size": 6,
     "spatial_merge_size": 2,
     "temporal_patch_size": 1,
     "out_hidden_size": 128,
@@ -61,7 +61,7 @@ TOWER: Final[Mapping[str, object]] = {
 }
 PREPROCESSOR: Final[Mapping[str, object]] = {
     "image_processor_type": "Qwen2VLImageProcessorFast",
-    "patch_size": 8,
+    "patch_size": 6,
     "merge_size": 2,
     "temporal_patch_size": 1,
     "size": {"shortest_edge": SIDE**2, "longest_edge": SIDE**2},

@@ -4,17 +4,13 @@ Most lessons show a picture and ask several questions about it *apart*: each see
 and not the others, by the mask, at the positions it would have alone; so the picture costs
 once and no answer gives another away. The rest are talks: turn after turn, with a second
 picture, with none, with the words before the picture, with instructions nobody understands.
-Only answers are learned, each token from those before it.
-
-Knows the template's tokens and positions (`engine/places.py` says the same of the engine's).
+Only answers are learned, each token from those before it. Next: `transcript.py`.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,21 +23,18 @@ from minimsg.models.pixels import fitted_size, patches_of
 from minimsg.models.vision_config import VisionConfig
 from minimsg.tiny_vl.cells import cells_of, masks_of
 from minimsg.tiny_vl.drawing import draw, with_noise
-from minimsg.tiny_vl.questions import NO_PICTURE, Question, ask, ask_any
+from minimsg.tiny_vl.questions import Question, ask, ask_any
 from minimsg.tiny_vl.scenes import Scene, random_scene
 from minimsg.tiny_vl.strangers import foreign_text, short_stranger, stranger
-from minimsg.tiny_vl.vocabulary import (
-    ASSISTANT,
-    IMAGE_END,
-    IMAGE_PAD,
-    IMAGE_START,
-    SYSTEM,
-    TURN_END,
-    USER,
-)
+from minimsg.tiny_vl.transcript import Transcript, encoded
+from minimsg.tiny_vl.vocabulary import IMAGE_PAD, SYSTEM, TURN_END, USER
+from minimsg.tiny_vl.wording import NO_PICTURE
 
 NOTHING: Final = -100  # a target that is not learned
-NUM_APART: Final = 4  # questions on one picture
+ENOUGH: Final = 128  # tokens of a lesson: then no question is added
+CROWDED: Final = 0.8  # of pictures that are only looked at
+INSTRUCTIONS: Final = ((0, 80), (5, 10), (12, 7), (120, 3))  # how many words how often
+MOST_WORDS: Final = 500  # of instructions in a batch
 SHARE_OF_TALKS: Final = 0.2
 STRANGERS_APART: Final = 0.04
 STRANGERS_IN_TALKS: Final = 0.25
@@ -52,7 +45,7 @@ class Pictures(NamedTuple):
 
     patches: Tensor  # (M, N, values)
     rows: int  # of patches in each picture
-    cells: Tensor  # (M, tokens, 3)
+    cells: Tensor  # (M, tokens, 4)
     masks: Tensor  # (M, tokens, 64)
 
 
@@ -67,54 +60,11 @@ class Batch(NamedTuple):
     targets: Tensor  # (B, T)
 
 
-@dataclass
-class Lesson:
-    """One row of a batch while it is written."""
-
-    tokenizer: Tokenizer
-    size: tuple[int, int]  # of a picture, in tokens: rows, columns
-    ids: list[int] = field(default_factory=list)
-    axes: list[tuple[int, int, int]] = field(default_factory=list)
-    branches: list[int] = field(default_factory=list)  # 0: every later token sees it
-    is_learned: list[bool] = field(default_factory=list)
-    position: int = 0  # of the next token
-    branch: int = 0
-
-    def write(self, *parts: str, is_learned: bool = False) -> None:
-        """Each part is a control token, or a text between two."""
-        for part in parts:
-            for id in _encoded(self.tokenizer, part):
-                self._put(id, (self.position,) * 3, is_learned)
-                self.position += 1
-
-    def show(self) -> None:
-        """A picture, between its two control tokens."""
-        self.write(IMAGE_START)
-        (pad,) = _encoded(self.tokenizer, IMAGE_PAD)
-        rows, columns = self.size
-        for row in range(rows):
-            for column in range(columns):
-                place = (self.position, self.position + row, self.position + column)
-                self._put(pad, place, False)
-        self.position += max(rows, columns)
-        self.write(IMAGE_END)
-
-    def answer(self, text: str) -> None:
-        """The end of a question, and the reply."""
-        self.write(TURN_END, ASSISTANT)
-        self.write(text, TURN_END, is_learned=True)
-
-    def _put(self, id: int, place: tuple[int, int, int], is_learned: bool) -> None:
-        self.ids.append(id)
-        self.axes.append(place)
-        self.branches.append(self.branch)
-        self.is_learned.append(is_learned)
-
-
 def make_pictures(random: random.Random, vision: VisionConfig, number: int) -> Pictures:
-    """Pictures alone, all of one size."""
+    """Pictures alone, all of one size; the more they show, the more there is to learn of each."""
     size = _size(random, vision)
-    return _drawn(random, [_scene(random, size) for _ in range(number)], size, vision)
+    scenes = [_scene(random, size, is_crowded=random.random() < CROWDED) for _ in range(number)]
+    return _drawn(random, scenes, size, vision)
 
 
 def make_batch(
@@ -123,40 +73,42 @@ def make_batch(
     """Lessons of one kind, all of whose pictures have one size."""
     size = _size(random, vision)
     is_talk = random.random() < SHARE_OF_TALKS
-    num_words = random.choice((0, 0, 0, 0, 0, 0, 0, 0, 5, 10))  # of instructions
-    lessons: list[Lesson] = []
+    (num_words,) = random.choices(*zip(*INSTRUCTIONS, strict=True))
+    num_lessons = max(1, min(num_lessons, MOST_WORDS // (num_words + 1)))
+    lessons: list[Transcript] = []
     scenes: list[Scene] = []
     for _ in range(num_lessons):
-        lesson = Lesson(tokenizer, size)
+        lesson = Transcript(tokenizer, size)
         if num_words:
             lesson.write(SYSTEM, foreign_text(random, random.randint(1, num_words)), TURN_END)
         scenes += _talk(random, lesson) if is_talk else _apart(random, lesson)
         lessons.append(lesson)
-    return _tensors(tokenizer, lessons, _drawn(random, scenes, size, vision))
+    drawn = scenes or [_scene(random, size)]  # shown to nobody, if nobody is shown one
+    return _tensors(tokenizer, lessons, _drawn(random, drawn, size, vision))
 
 
-def _apart(random: random.Random, lesson: Lesson) -> list[Scene]:
+def _apart(random: random.Random, lesson: Transcript) -> list[Scene]:
     scene = _scene(random, lesson.size)
     lesson.write(USER)
     lesson.show()
     start = lesson.position
-    for branch in range(1, NUM_APART + 1):
-        lesson.branch, lesson.position = branch, start
-        question = _question_apart(random, scene, branch)
+    while not lesson.branch or len(lesson.ids) < ENOUGH:
+        lesson.branch, lesson.position = lesson.branch + 1, start
+        question = _question_apart(random, scene, is_first=lesson.branch == 1)
         lesson.write(question.text)
         lesson.answer(question.answer)
     return [scene]
 
 
-def _question_apart(random: random.Random, scene: Scene, branch: int) -> Question:
+def _question_apart(random: random.Random, scene: Scene, *, is_first: bool) -> Question:
     """The first asks for everything in the picture: nothing else teaches as much."""
     if random.random() < STRANGERS_APART:
         return short_stranger(random)
-    described = ask(random, scene, "describe") if branch == 1 else None
+    described = ask(random, scene, "describe") if is_first else None
     return described or ask_any(random, scene)
 
 
-def _talk(random: random.Random, lesson: Lesson) -> list[Scene]:
+def _talk(random: random.Random, lesson: Transcript) -> list[Scene]:
     """Some turns; the picture that is meant is the last one."""
     scenes: list[Scene] = []
     has_none = random.random() < 0.2
@@ -192,9 +144,10 @@ def _size(random: random.Random, vision: VisionConfig) -> tuple[int, int]:
     return height // vision.pictures.factor, width // vision.pictures.factor
 
 
-def _scene(random: random.Random, size: tuple[int, int]) -> Scene:
-    unit = random.uniform(14, 36)  # pixels of a token; a square is of 56 to 144
-    return random_scene(random, round(size[1] * unit), round(size[0] * unit))
+def _scene(random: random.Random, size: tuple[int, int], *, is_crowded: bool = False) -> Scene:
+    unit = random.choice((random.uniform(13, 25), random.uniform(13, 60)))  # pixels of a token
+    width, height = round(size[1] * unit), round(size[0] * unit)
+    return random_scene(random, width, height, is_crowded=is_crowded)
 
 
 def _drawn(
@@ -205,7 +158,7 @@ def _drawn(
     cut = []
     for scene in scenes:
         image = draw(scene)
-        if random.random() < 0.3:
+        if random.random() < 0.2:
             image = with_noise(image, random)
         pixels = image.resize((width, height), Resampling.BICUBIC).tobytes()
         side, frames = vision.patch_size, vision.temporal_patch_size
@@ -216,13 +169,7 @@ def _drawn(
     )
 
 
-@lru_cache(maxsize=1 << 14)
-def _encoded(tokenizer: Tokenizer, text: str) -> list[int]:
-    ids: list[int] = tokenizer.encode(text).ids
-    return ids
-
-
-def _tensors(tokenizer: Tokenizer, lessons: Sequence[Lesson], pictures: Pictures) -> Batch:
+def _tensors(tokenizer: Tokenizer, lessons: Sequence[Transcript], pictures: Pictures) -> Batch:
     longest = max(len(lesson.ids) for lesson in lessons)
 
     def padded(values: Sequence[Sequence[int]]) -> Tensor:
@@ -244,6 +191,6 @@ def _tensors(tokenizer: Tokenizer, lessons: Sequence[Lesson], pictures: Pictures
         ids=ids,
         axes=torch.stack(axes),
         mask=causal & ((before == 0) | (before == itself)),
-        sight=ids == _encoded(tokenizer, IMAGE_PAD)[0],
+        sight=ids == encoded(tokenizer, IMAGE_PAD)[0],
         targets=targets,
     )

@@ -8,8 +8,8 @@ the same seed gives the same scenes on every machine.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 Colour = tuple[int, int, int]
@@ -23,16 +23,19 @@ COLOURS: Final[Mapping[str, tuple[Colour, ...]]] = {
     "blue": ((0, 0, 255), (30, 144, 255), (35, 70, 190)),
     "purple": ((128, 0, 128), (148, 50, 210), (110, 40, 150)),
     "pink": ((255, 192, 203), (255, 105, 180), (250, 150, 190)),
+}
+GROUNDS: Final[Mapping[str, tuple[Colour, ...]]] = {
     "black": ((0, 0, 0), (20, 20, 20), (30, 30, 35)),
     "white": ((255, 255, 255), (250, 250, 250), (240, 240, 240)),
     "grey": ((128, 128, 128), (160, 160, 160), (100, 100, 100)),
 }
 SHAPES: Final = ("circle", "square", "triangle", "star", "cross")
 DIGITS: Final = tuple("0123456789")
-MAX_THINGS: Final = 5
+ONE, FEW, CROWD = (0.28, 0.65), (0.28, 0.42), (0.24, 0.36)  # sizes, by the picture's
 
 _NUMBERS: Final = (0, 1, 2, 3, 4, 5)  # of things, and how often there are so many
-_WEIGHTS: Final = (4, 40, 26, 14, 9, 7)
+_WEIGHTS: Final = (3, 25, 32, 20, 12, 8)
+_CROWDS: Final = (4, 5, 6, 7, 8)
 _TRIES: Final = 40  # to find room for a thing; each time it shrinks
 _SHRINK: Final = 0.985
 _GAP: Final = 1.08  # between two things, as a multiple of touching
@@ -67,58 +70,61 @@ class Scene:
     things: tuple[Thing, ...]
 
 
-def random_scene(random: random.Random, width: int, height: int) -> Scene:
-    """Up to five things, each in another colour than the ground."""
-    ground = random.choice(list(COLOURS))
+def random_scene(
+    random: random.Random, width: int, height: int, *, is_crowded: bool = False
+) -> Scene:
+    """Up to five things, coloured, on white, grey or black; in a crowd more, and smaller ones."""
     (wanted,) = random.choices(_NUMBERS, _WEIGHTS)
-    things: list[Thing] = []
-    for _ in range(wanted):
-        thing = _random_thing(random, width, height, wanted, ground)
-        for _ in range(_TRIES):
-            if all(_are_apart(thing, other) for other in things):
-                things.append(thing)
-                break
-            thing = _moved(random, thing, width, height)
-    things.sort(key=lambda thing: thing.x)
-    return Scene(width, height, ground, _shade(random, ground), tuple(things))
-
-
-def _random_thing(
-    random: random.Random, width: int, height: int, wanted: int, ground: str
-) -> Thing:
-    is_digit = random.random() < (0.5 if wanted == 1 else 0.35)
-    colour = random.choice([name for name in COLOURS if name != ground])
+    sizes = ONE if wanted == 1 else FEW
+    if is_crowded:
+        wanted, sizes = random.choice(_CROWDS), CROWD
     side = (width * height) ** 0.5
-    size = random.uniform(0.26, 0.9 if wanted == 1 else 0.4) * side
-    thing = Thing(
-        noun=random.choice(DIGITS if is_digit else SHAPES),
+    smallest, largest = (min(share * side, 0.96 * min(width, height)) for share in sizes)
+    boxes: list[Box] = []
+    for _ in range(wanted):
+        box = _box(random, (smallest, largest), (width, height), boxes)
+        boxes += [box] if box else []
+    things = tuple(_random_thing(random, box) for box in sorted(boxes))
+    ground = random.choice(list(GROUNDS))
+    return Scene(width, height, ground, _shade(random, GROUNDS[ground]), things)
+
+
+Box = tuple[float, float, float]  # x, y, size
+
+
+def _box(
+    random: random.Random, sizes: tuple[float, float], picture: tuple[int, int], boxes: list[Box]
+) -> Box | None:
+    """Room for a thing beside the others; None if none was found."""
+    size = random.uniform(*sizes)
+    for _ in range(_TRIES):
+        x, y = (random.uniform(size / 2, side - size / 2) for side in picture)
+        for other_x, other_y, other_size in boxes:
+            gap = _GAP * (size + other_size) / 2
+            if abs(x - other_x) < gap and abs(y - other_y) < gap:
+                break
+        else:
+            return x, y, size
+        size = max(sizes[0], _SHRINK * size)
+    return None
+
+
+def _random_thing(random: random.Random, box: Box) -> Thing:
+    colour, (x, y, size) = random.choice(list(COLOURS)), box
+    return Thing(
+        noun=random.choice(DIGITS if random.random() < 0.5 else SHAPES),
         colour=colour,
-        x=0,
-        y=0,
-        size=min(size, 0.96 * min(width, height)),
-        shade=_shade(random, colour),
+        x=x,
+        y=y,
+        size=size,
+        shade=_shade(random, COLOURS[colour]),
         angle=random.choice((0, random.uniform(-15, 15))),
-        stroke=random.choice((0, random.uniform(0, 0.06))),
+        stroke=random.uniform(0.01, 0.05),
     )
-    return _moved(random, thing, width, height)
 
 
-def _moved(random: random.Random, thing: Thing, width: int, height: int) -> Thing:
-    """The same somewhere else, and a little smaller."""
-    size = max(_SHRINK * thing.size, 0.24 * (width * height) ** 0.5)
-    size = min(size, 0.96 * min(width, height))
-    x = random.uniform(size / 2, width - size / 2)
-    y = random.uniform(size / 2, height - size / 2)
-    return replace(thing, x=x, y=y, size=size)
-
-
-def _are_apart(one: Thing, other: Thing) -> bool:
-    distance = max(abs(one.x - other.x), abs(one.y - other.y))
-    return distance > _GAP * (one.size + other.size) / 2
-
-
-def _shade(random: random.Random, colour: str) -> Colour:
+def _shade(random: random.Random, shades: Sequence[Colour]) -> Colour:
     red, green, blue = (
-        min(255, max(0, value + random.randint(-8, 8))) for value in random.choice(COLOURS[colour])
+        min(255, max(0, value + random.randint(-8, 8))) for value in random.choice(shades)
     )
     return red, green, blue

@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 from typing import Final
 
-from minimsg.tiny_vl.questions import GREETINGS, HELLO, ONLY_KNOW, Question
+from minimsg.tiny_vl.questions import Question
+from minimsg.tiny_vl.wording import GREETINGS, HELLO, ONLY_KNOW
 
 LETTERS: Final = "eeeaaaiiiooouutttnnnsssrrrhhldcmfpgwybvkxjqz"
 OTHERS: Final = "äöüéñçßøабвгдежзиклмнопрαβγδλπ你好世界图片颜色日本語の絵한국어العربية👋🙂🎨"

@@ -15,7 +15,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
 from minimsg.text.token_bytes import BYTE_ALPHABET
-from minimsg.tiny_vl.questions import sentences
+from minimsg.tiny_vl.wording import sentences
 
 SYSTEM, USER, ASSISTANT, TURN_END = TURNS = ("<|system|>", "<|user|>", "<|assistant|>", "<|end|>")
 IMAGE_START, IMAGE_PAD, IMAGE_END = IMAGE = ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>")

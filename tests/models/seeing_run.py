@@ -19,8 +19,6 @@ from minimsg.models.config import ModelConfig
 from minimsg.models.contract import Model
 from minimsg.models.pixels import fitted_size
 
-from .seeing_checkpoints import END_ID, IMAGE_ID, START_ID
-
 PAGE_SIZE, NUM_PAGES = 16, 64
 CPU = torch.device("cpu")
 
@@ -29,6 +27,8 @@ Words = Sequence[int | Image.Image]  # of a prompt
 
 def request_of(id: str, words: Words, config: ModelConfig, **settings: object) -> GenerationRequest:
     """A prompt of ids and pictures as the engine takes it."""
+    vision = config.vision
+    assert vision is not None
     ids: list[int] = []
     images: list[ImageSpan] = []
     for word in words:
@@ -37,7 +37,7 @@ def request_of(id: str, words: Words, config: ModelConfig, **settings: object) -
             continue
         span = span_of(word, len(ids) + 1, config)
         images.append(span)
-        ids += [START_ID, *[IMAGE_ID] * (span.stop - span.start), END_ID]
+        ids += [vision.start_id, *[vision.image_id] * (span.stop - span.start), vision.end_id]
     return GenerationRequest(
         id, ids, max_tokens=8, images=tuple(images), **settings  # type: ignore[arg-type]
     )  # fmt: skip

@@ -1,0 +1,58 @@
+"""Processes that teach one network: each has its own lessons, and all take the same steps.
+
+Their gradients meet in shared memory, where each reads the mean; so networks that began equal
+stay equal, and nothing is sent. Knows no network and no lesson: that is `training.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from threading import Barrier
+from typing import Concatenate, Final, ParamSpec
+
+import torch
+import torch.multiprocessing
+from torch import Tensor
+
+MOST_VALUES: Final = 1 << 22  # of all gradients of a network together
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Team:
+    """One process's place in a team."""
+
+    rank: int
+    size: int
+    board: Tensor  # (size, MOST_VALUES) float32 in shared memory
+    barrier: Barrier
+
+    def average(self, parameters: Iterable[Tensor]) -> None:
+        """Give each gradient the mean of those of all processes, which have the same ones."""
+        if self.size == 1:
+            return
+        gradients = [each.grad for each in parameters if each.grad is not None]
+        sizes = [gradient.numel() for gradient in gradients]
+        rows = self.board[:, : sum(sizes)]
+        torch.cat([gradient.flatten() for gradient in gradients], out=rows[self.rank])
+        self.barrier.wait()
+        parts = rows.mean(0).split(sizes)
+        self.barrier.wait()  # nobody writes what others still read
+        for gradient, part in zip(gradients, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+
+ALONE: Final = Team(0, 1, torch.empty(1, 0), Barrier(1))
+
+
+def together(task: Callable[Concatenate[Team, P], None], size: int, *args: P.args) -> None:  # type: ignore[valid-type]
+    """Run `task` in `size` processes of one thread each; what one raises ends all."""
+    board = torch.zeros(size, MOST_VALUES).share_memory_()
+    barrier = torch.multiprocessing.get_context("spawn").Barrier(size)
+    torch.multiprocessing.spawn(_member, (task, size, board, barrier, args), nprocs=size)
+
+
+def _member(rank: int, task, size: int, board: Tensor, barrier: Barrier, args) -> None:
+    torch.set_num_threads(1)
+    task(Team(rank, size, board, barrier), *args)

@@ -1,0 +1,126 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Train the tiny model that sees
+#
+# `minimsg serve tiny-vl` is a Qwen3-VL of 1.2 million parameters that ships with the package. It
+# was trained by the code that is stepped through here, `minimsg/tiny_vl/`. By default this
+# notebook takes a few steps only; set `MINIMSG_TRAIN=whole` for all of them, in some twenty
+# minutes on two cores, or run `python -m minimsg.tiny_vl FOLDER`.
+#
+# **1. A scene** is facts: what is where, in which colour. Everything that may be asked follows
+# from them, so no answer needs a person.
+
+# %%
+import os
+import random
+from pathlib import Path
+
+from minimsg.tiny_vl.questions import ask_any
+from minimsg.tiny_vl.scenes import random_scene
+
+source = random.Random(7)
+scene = random_scene(source, 120, 90)
+for thing in scene.things:
+    print(thing.colour, thing.noun, "at", round(thing.x), round(thing.y))
+for _ in range(5):
+    print(ask_any(source, scene))
+
+# %% [markdown]
+# **2. Its picture**, as Pillow draws it.
+
+# %%
+from minimsg.tiny_vl.drawing import draw
+
+picture = draw(scene)
+print(picture.size, picture.mode, "colour of the ground", picture.getpixel((0, 0)))
+
+# %% [markdown]
+# **3. Words.** A word of the language is one token, whatever else is written goes byte by byte:
+# so the model sees at once which words are not its own.
+
+# %%
+from minimsg.tiny_vl.strangers import stranger
+from minimsg.tiny_vl.vocabulary import make_tokenizer
+
+tokenizer = make_tokenizer()
+for text in ("What colour is the star?", "What colour is the dog?", stranger(source).text):
+    print(tokenizer.encode(text).tokens)
+
+# %% [markdown]
+# **4. A lesson.** Four questions on one picture, apart: below, a row is a token and says which
+# tokens it may look at (`#`). The beginning with the picture is seen by all; no question sees
+# another. Positions begin anew for each, so it is as if it were alone.
+
+# %%
+from tempfile import mkdtemp
+
+from minimsg.tiny_vl.lessons import NOTHING, make_batch
+from minimsg.tiny_vl.training import Plan, Training
+
+is_whole = os.environ.get("MINIMSG_TRAIN") == "whole"
+plan = Plan() if is_whole else Plan(num_looks=6, num_talks=6, num_rising=3, num_lessons=8)
+training = Training(Path(mkdtemp()), plan)
+batch = make_batch(random.Random(3), tokenizer, training.vision, 1)
+for row in batch.mask[0, ::4, ::4].tolist():
+    print("".join("#" if sees else "." for sees in row))
+learned = batch.targets[0][batch.targets[0] != NOTHING]
+print("learned:", tokenizer.decode(learned.tolist(), skip_special_tokens=False))
+
+# %% [markdown]
+# **5. Looking.** Before any language the tower learns to say of each cell of a picture what is
+# there: which of its squares are covered, and, where a thing has its middle, its noun, its
+# colour and how far to the right it is. A decoder that is asked "What digit is it?" has
+# something to find then.
+
+# %%
+from minimsg.tiny_vl.cells import FINE, NAMES, NOUNS, cells_of, masks_of
+
+rows, columns = 3, 4
+cells = cells_of([scene], rows, columns)[0]
+for place, (noun, colour, _, _) in enumerate(cells.tolist()):
+    if noun:
+        row, column = divmod(place, columns)
+        print(f"row {row}, column {column}: {NAMES[colour - 1]} {NOUNS[noun - 1]}")
+mask = masks_of([scene], rows, columns)[0].view(rows, columns, FINE, FINE).transpose(1, 2)
+for line in mask.reshape(rows * FINE, columns * FINE).tolist():
+    print("".join(" .:#"[min(3, int(4 * value))] for value in line))
+
+# %% [markdown]
+# **6. Training.** First it looks, then it looks and talks; the loss falls in both.
+
+# %%
+for progress in training:
+    if not is_whole or progress.step % 50 == 0:
+        print(progress)
+training.save()
+
+# %% [markdown]
+# **7. The trained one.** The folder that was just written can be served like any other:
+# `minimsg serve FOLDER`. After a few steps it knows nothing; here is the one that ships.
+
+# %%
+import base64
+from io import BytesIO
+
+from minimsg import load
+from minimsg.tiny_vl.exam import exam
+
+model = load("tiny-vl")
+for item in exam(13):
+    stream = BytesIO()
+    item.picture.save(stream, "PNG")
+    data = base64.b64encode(stream.getvalue()).decode()
+    image = {"type": "base64", "media_type": "image/png", "data": data}
+    content = [{"type": "image", "source": image}, {"type": "text", "text": item.question.text}]
+    reply = model.generate([{"role": "user", "content": content}], max_tokens=40)
+    print(f"{item.question.text:50} {reply.text}")
+print(model.generate("What is the capital of France?").text)
