@@ -8,6 +8,7 @@
     transcript.py one of these conversations
     network.py    Qwen3-VL with gradients        muon.py       one of its optimizers
     training.py   the loop: `python -m minimsg.tiny_vl FOLDER`
+    team.py       two processes that share its steps
     exam.py       pictures and questions that it never saw
 
 It answers whole sentences about coloured shapes and digits, and says so when it is asked

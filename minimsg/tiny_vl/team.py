@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from multiprocessing import get_context
 from threading import Barrier
 from typing import Concatenate, Final, ParamSpec
 
 import torch
-import torch.multiprocessing
 from torch import Tensor
+from torch.multiprocessing.spawn import spawn
 
 MOST_VALUES: Final = 1 << 22  # of all gradients of a network together
 P = ParamSpec("P")
@@ -37,22 +38,27 @@ class Team:
         rows = self.board[:, : sum(sizes)]
         torch.cat([gradient.flatten() for gradient in gradients], out=rows[self.rank])
         self.barrier.wait()
-        parts = rows.mean(0).split(sizes)
+        means = rows.mean(0)
         self.barrier.wait()  # nobody writes what others still read
-        for gradient, part in zip(gradients, parts, strict=True):
+        for gradient, part in zip(gradients, torch.split(means, sizes), strict=True):
             gradient.copy_(part.view_as(gradient))
 
 
 ALONE: Final = Team(0, 1, torch.empty(1, 0), Barrier(1))
 
 
-def together(task: Callable[Concatenate[Team, P], None], size: int, *args: P.args) -> None:  # type: ignore[valid-type]
+def together(
+    task: Callable[Concatenate[Team, P], None], size: int, *args: P.args, **_: P.kwargs
+) -> None:
     """Run `task` in `size` processes of one thread each; what one raises ends all."""
-    board = torch.zeros(size, MOST_VALUES).share_memory_()
-    barrier = torch.multiprocessing.get_context("spawn").Barrier(size)
-    torch.multiprocessing.spawn(_member, (task, size, board, barrier, args), nprocs=size)
+    board = torch.zeros(size, MOST_VALUES).share_memory_()  # type: ignore[no-untyped-call]
+    barrier = get_context("spawn").Barrier(size)
+    teams = [Team(rank, size, board, barrier) for rank in range(size)]
+    spawn(_member, (task, teams, args), nprocs=size)  # type: ignore[no-untyped-call]
 
 
-def _member(rank: int, task, size: int, board: Tensor, barrier: Barrier, args) -> None:
+def _member(
+    rank: int, task: Callable[..., None], teams: list[Team], args: Iterable[object]
+) -> None:
     torch.set_num_threads(1)
-    task(Team(rank, size, board, barrier), *args)
+    task(teams[rank], *args)

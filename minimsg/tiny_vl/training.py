@@ -2,7 +2,8 @@
 
 Matrices inside the blocks learn by Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon),
 all else by AdamW (arXiv 1711.05101); both rates rise for some steps and then fall to zero.
-Two processes share each step (`team.py`): twenty minutes on two cores. Next: `lessons.py` (what is learned), `network.py` (who learns).
+Two processes share each step (`team.py`): twenty minutes on two cores.
+Next: `lessons.py` (what is learned), `network.py` (who learns).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from minimsg.hub.checkpoint import check_folder
+from minimsg.tiny_vl.team import Team, together
 from minimsg.tiny_vl.training import Plan, Training
 
 
@@ -46,3 +47,21 @@ def test_the_loss_falls_within_two_hundred_steps_of_each_kind(tmp_path: Path) ->
     assert mean(losses[180:200]) < 0.9
     assert mean(losses[200:203]) > 4
     assert mean(losses[380:]) < 1.2
+
+
+def test_a_team_learns_one_network_from_the_lessons_of_all(tmp_path: Path) -> None:
+    """Two processes end with the same weights, and with others than either has alone."""
+    plan = Plan(num_looks=1, num_talks=1, num_rising=1, num_lessons=2, num_pictures=4)
+    together(trained_alike, 2, tmp_path, plan)
+    first, second = (load_file(tmp_path / str(rank) / "model.safetensors") for rank in range(2))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    alone = Training(tmp_path / "alone", plan)
+    assert list(alone)
+    embedding = "model.language_model.embed_tokens.weight"
+    assert not torch.equal(alone.network.state_dict()[embedding].half(), first[embedding])
+
+
+def trained_alike(team: Team, folder: Path, plan: Plan) -> None:
+    training = Training(folder / str(team.rank), plan, team)
+    assert list(training)
+    training.save()
