@@ -10,7 +10,7 @@ is anything to look at. The linear maps are thrown away afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -27,7 +27,6 @@ NAMES: Final = tuple(COLOURS)
 GROUND_NAMES: Final = tuple(GROUNDS)
 FINE: Final = 8  # squares of a cell, either way
 PARTS: Final = 8  # of a picture's width
-SIZES: Final = (1 + len(NOUNS), 1 + len(NAMES), len(GROUND_NAMES), PARTS)  # 0 of the first two: no
 
 
 def masks_of(scenes: Sequence[Scene], rows: int, columns: int) -> Tensor:
@@ -55,23 +54,37 @@ def cells_of(scenes: Sequence[Scene], rows: int, columns: int) -> Tensor:
 
 
 class Naming(nn.Module):
-    """Linear maps of a token: of its early level to squares, of its last one to names."""
+    """What a token says: linear maps of it, and the decoder's own words for nouns and colours.
 
-    def __init__(self, hidden_size: int) -> None:
+    That a token of a picture points where the embedding of its word does is what lets the decoder
+    find the star in a picture when it reads "star".
+    """
+
+    def __init__(self, hidden_size: int, id_of: Callable[[str], int]) -> None:
         super().__init__()
         self.mask = nn.Linear(hidden_size, FINE**2)
-        self.maps = nn.ModuleList(nn.Linear(hidden_size, size) for size in SIZES)
+        self.none = nn.Linear(hidden_size, 2)  # no noun, no colour
+        self.part = nn.Linear(hidden_size, PARTS)
+        self.ids = [[id_of(word) for word in words] for words in (NOUNS, NAMES, GROUND_NAMES)]
 
-    def forward(self, seen: Tensor, cells: Tensor, masks: Tensor) -> Tensor:
-        """The mean of -log p of all, for levels `(2, M, N, H)` of tokens.
+    def forward(self, seen: Tensor, cells: Tensor, masks: Tensor, embeddings: Tensor) -> Tensor:
+        """The mean of -log p of all, for levels `(2, M, N, H)` of tokens and embeddings `(V, H)`.
 
         Cells with a thing are few, so they count as much as all others together.
         """
         last, early = seen
         covered = F.binary_cross_entropy_with_logits(self.mask(early), masks)
+        nouns, colours, grounds = (last @ embeddings[ids].T for ids in self.ids)
+        no_noun, no_colour = self.none(last).split(1, -1)
+        said = (
+            torch.cat((no_noun, nouns), -1),
+            torch.cat((no_colour, colours), -1),
+            grounds,
+            self.part(last),
+        )
         noun, colour, ground, part = (
-            F.cross_entropy(each(last).mT, target, reduction="none")
-            for each, target in zip(self.maps, cells.unbind(-1), strict=True)
+            F.cross_entropy(each.mT, target, reduction="none")
+            for each, target in zip(said, cells.unbind(-1), strict=True)
         )
         is_thing = cells[..., 0] > 0
         named = _mean(noun + colour + part, is_thing) + _mean(noun + colour, ~is_thing)

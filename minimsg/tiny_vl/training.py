@@ -24,10 +24,11 @@ from torch import Tensor, nn
 from minimsg.models.config import ModelConfig
 from minimsg.tiny_vl.cells import Naming
 from minimsg.tiny_vl.checkpoint import save_weights, write_description
-from minimsg.tiny_vl.lessons import NOTHING, Batch, make_batch, make_pictures
+from minimsg.tiny_vl.lessons import NOTHING, Batch, Pictures, make_batch, make_pictures
 from minimsg.tiny_vl.muon import Muon
 from minimsg.tiny_vl.network import Network
 from minimsg.tiny_vl.team import ALONE, Team, together
+from minimsg.tiny_vl.transcript import encoded
 from minimsg.tiny_vl.vocabulary import make_tokenizer
 
 
@@ -71,7 +72,7 @@ class Training:
         assert self.config.vision is not None
         self.vision = self.config.vision
         self.network = Network(self.config)
-        self.naming = Naming(self.config.hidden_size)
+        self.naming = Naming(self.config.hidden_size, self._id_of)
         self.random = random.Random(plan.seed + 1000 * team.rank)  # lessons of its own
         _initialize(self.network)
         self.optimizers = _optimizers(self.network, self.naming, plan)
@@ -87,16 +88,24 @@ class Training:
 
     def _look(self) -> Tensor:
         pictures = make_pictures(self.random, self.vision, self._share_of(self.plan.num_pictures))
-        named: Tensor = self.naming(self.network.see(*pictures[:2]), *pictures[2:])
-        return named
+        return self._named(self.network.see(*pictures[:2]), pictures)
 
     def _talk(self) -> Tensor:
         number = self._share_of(self.plan.num_lessons)
         batch = make_batch(self.random, self.tokenizer, self.vision, number)
         seen = self.network.see(*batch.pictures[:2])
-        named = self.naming(seen, *batch.pictures[2:])
+        named = self._named(seen, batch.pictures)
         loss: Tensor = loss_of(self.network, batch, seen) + self.plan.naming_weight * named
         return loss
+
+    def _named(self, seen: Tensor, pictures: Pictures) -> Tensor:
+        words = self.network.model.language_model.embed_tokens.weight
+        named: Tensor = self.naming(seen, pictures.cells, pictures.masks, words)
+        return named
+
+    def _id_of(self, word: str) -> int:
+        (id,) = encoded(self.tokenizer, f" {word}")
+        return id
 
     def _share_of(self, number: int) -> int:
         return max(1, number // self.team.size)
