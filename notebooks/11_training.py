@@ -83,15 +83,15 @@ print("learned:", tokenizer.decode(learned.tolist(), skip_special_tokens=False))
 # ## Looking
 # Before any language the tower learns to say of each cell of a picture what is
 # there: which of its squares are covered, and, where a thing has its middle, its noun, its
-# colour and how far to the right it is. A decoder that is asked "What digit is it?" has
-# something to find then.
+# colour and how far to the right it is. What the decoder has words for is told by pointing where
+# these words do; so when it reads "star", it has something to find.
 
 # %%
 from minimsg.tiny_vl.cells import FINE, NAMES, NOUNS, cells_of, masks_of
 
 rows, columns = 3, 4
 cells = cells_of([scene], rows, columns)[0]
-for place, (noun, colour, _, _) in enumerate(cells.tolist()):
+for place, (noun, colour, *_) in enumerate(cells.tolist()):
     if noun:
         row, column = divmod(place, columns)
         print(f"row {row}, column {column}: {NAMES[colour - 1]} {NOUNS[noun - 1]}")

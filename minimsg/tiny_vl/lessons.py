@@ -45,7 +45,7 @@ class Pictures(NamedTuple):
 
     patches: Tensor  # (M, N, values)
     rows: int  # of patches in each picture
-    cells: Tensor  # (M, tokens, 4)
+    cells: Tensor  # (M, tokens, 5)
     masks: Tensor  # (M, tokens, 64)
 
 

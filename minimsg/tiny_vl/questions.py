@@ -178,13 +178,7 @@ _MAKERS: Final[dict[str, Callable[[random.Random, Scene], Pair | None]]] = {
     "describe": _describe,
 }
 KINDS: Final = tuple(_MAKERS)
-_HARD: Final = {
-    "end": 3,
-    "where": 2,
-    "order": 4,
-    "count": 2,
-    "colour": 2,
-}  # times as often as others
+_HARD: Final = {"end": 3, "where": 3, "order": 5, "count": 2, "colour": 3}  # times as often
 _WEIGHTS: Final = [_HARD.get(kind, 1) for kind in KINDS]
 
 

@@ -135,9 +135,10 @@ def test_masks_and_cells_say_where_a_thing_is_and_what() -> None:
     """A square of the upper left quarter, in a grid of 2 x 2 cells of 8 x 8."""
     square = Thing("square", "blue", 10, 10, 20, (0, 0, 255), 0, 0)
     scene = Scene(40, 40, "black", (0, 0, 0), (square,))
-    noun, colour, ground, part = cells_of([scene], 2, 2)[0].T.tolist()
+    noun, colour, ground, side, part = cells_of([scene], 2, 2)[0].T.tolist()
     assert noun == [1 + NOUNS.index("square"), 0, 0, 0]
     assert colour == [1 + NAMES.index("blue"), 0, 0, 0]
+    assert side == [0, 0, 0, 0]  # the left one
     assert part == [2, 0, 0, 0]  # of eight: its middle is at a quarter
     assert ground == [GROUND_NAMES.index("black")] * 4
     first, *others = masks_of([scene], 2, 2)[0].view(4, 8, 8)
