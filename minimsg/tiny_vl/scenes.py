@@ -33,8 +33,8 @@ SHAPES: Final = ("circle", "square", "triangle", "star", "cross")
 DIGITS: Final = tuple("0123456789")
 ONE, FEW, CROWD = (0.28, 0.65), (0.28, 0.42), (0.24, 0.36)  # sizes, by the picture's
 
-_NUMBERS: Final = (0, 1, 2, 3, 4, 5)  # of things, and how often there are so many
-_WEIGHTS: Final = (3, 25, 32, 20, 12, 8)
+_NUMBERS: Final = (0, 1, 2, 3, 4)  # of things, and how often there are so many
+_WEIGHTS: Final = (3, 25, 34, 24, 14)
 _CROWDS: Final = (4, 5, 6, 7, 8)
 _TRIES: Final = 40  # to find room for a thing; each time it shrinks
 _SHRINK: Final = 0.985
@@ -73,7 +73,7 @@ class Scene:
 def random_scene(
     random: random.Random, width: int, height: int, *, is_crowded: bool = False
 ) -> Scene:
-    """Up to five things, coloured, on white, grey or black; in a crowd more, and smaller ones."""
+    """Up to four things, coloured, on white, grey or black; in a crowd more, and smaller ones."""
     (wanted,) = random.choices(_NUMBERS, _WEIGHTS)
     sizes = ONE if wanted == 1 else FEW
     if is_crowded:

@@ -36,8 +36,8 @@ from minimsg.tiny_vl.vocabulary import make_tokenizer
 class Plan:
     """How long, how much at once, and how fast."""
 
-    num_looks: int = 2000  # steps at pictures alone
-    num_talks: int = 1700  # steps of conversations
+    num_looks: int = 2600  # steps at pictures alone
+    num_talks: int = 1600  # steps of conversations
     num_pictures: int = 32  # in a step that only looks, of the whole team
     num_lessons: int = 32  # in a step that talks, of the whole team
     matrix_rate: float = 0.02
@@ -45,7 +45,7 @@ class Plan:
     num_rising: int = 50  # steps
     naming_weight: float = 0.3  # beside language
     weight_decay: float = 0.01
-    left_for_talks: float = 0.15  # of the tower's rate, when it has looked
+    left_for_talks: float = 0.25  # of the tower's rate, when it has looked
     clip: float = 1.0
     seed: int = 1
 
