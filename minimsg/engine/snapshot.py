@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
 from time import monotonic
 from typing import Final
 
@@ -150,8 +149,7 @@ def _seen(sequence: Sequence, *, is_running: bool) -> SeenSequence:
 
 def _rows(batch: Batch, tenants: Mapping[str, str]) -> tuple[SeenRows, ...]:
     sampling = frozenset(batch.sample_ids)
-    sizes = [stop - start for start, stop in pairwise(batch.query_starts)]
     return tuple(
-        SeenRows(request_id, tenants[request_id], end - size, end, request_id in sampling)
-        for request_id, size, end in zip(batch.request_ids, sizes, batch.context_lens, strict=True)
+        SeenRows(id, tenants[id], span.start, span.stop, id in sampling)
+        for id, span in batch.spans.items()
     )

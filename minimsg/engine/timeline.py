@@ -34,20 +34,19 @@ class Timeline:
         if not self._changes:  # nobody looks on
             return
         took_s = monotonic() - self._started
-        for index, request_id in enumerate(batch.request_ids):
+        for (request_id, span), pages in zip(batch.spans.items(), batch.page_tables, strict=True):
             if request_id not in self._changes:
                 continue
-            stop, change = batch.context_lens[index], self._changes[request_id]
-            start = stop - (batch.query_starts[index + 1] - batch.query_starts[index])
+            change = self._changes[request_id]
             yield Stepped(
                 request_id=request_id,
                 number=self.num_steps,
                 started=self._started,
                 took_s=took_s,
-                start=start,
-                stop=stop,
+                start=span.start,
+                stop=span.stop,
                 num_sequences=len(batch.request_ids),
                 num_tokens=len(batch.input_ids),
-                pages=batch.page_tables[index][0 if change else start // self._page_size :],
+                pages=pages[0 if change else span.start // self._page_size :],
                 change=change,
             )

@@ -308,8 +308,14 @@ class Batch:
     @property
     def rows(self) -> dict[str, range]:
         """Which of the T rows are whose, by request."""
-        spans = map(range, self.query_starts, self.query_starts[1:])
-        return dict(zip(self.request_ids, spans, strict=True))
+        rows = map(range, self.query_starts, self.query_starts[1:])
+        return dict(zip(self.request_ids, rows, strict=True))
+
+    @property
+    def spans(self) -> dict[str, range]:
+        """Which positions of its ids each request has computed."""
+        ends = zip(self.rows.items(), self.context_lens, strict=True)
+        return {id: range(end - len(rows), end) for (id, rows), end in ends}
 
     def pictures_within(self, rows: range, shift: int = 0) -> list[PictureRows]:
         """The pictures of some rows, as those of a batch in which the rows begin at `shift`."""

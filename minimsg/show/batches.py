@@ -6,7 +6,6 @@ The frame of a table is `minimsg/document.py`; steps and pages are in `steps.py`
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Final
 
 from minimsg.document import table
@@ -19,15 +18,9 @@ def show_batch(batch: Batch) -> str:
     """A row for each sequence."""
     sampling = set(batch.sample_ids)
     rows = [
-        (request_id, f"{stop - count} to {stop - 1}", str(count), str(stop), ranges(pages),
-         "yes" if request_id in sampling else "no")
-        for request_id, count, stop, pages in zip(
-            batch.request_ids,
-            [stop - start for start, stop in pairwise(batch.query_starts)],
-            batch.context_lens,
-            batch.page_tables,
-            strict=True,
-        )
+        (id, f"{span.start} to {span.stop - 1}", str(len(span)), str(span.stop), ranges(pages),
+         "yes" if id in sampling else "no")
+        for (id, span), pages in zip(batch.spans.items(), batch.page_tables, strict=True)
     ]  # fmt: skip
     headings = ("request", "positions", "tokens", "context", "pages", "samples")
     total = f"Batch of {len(rows)} sequences, {len(batch.input_ids)} tokens"
