@@ -29,8 +29,6 @@ RIVALS = {
     CITATIONS: "replies that cite, beside known sources",
 }
 """What `--vs` can name."""
-SERVERS = (LLAMA_SERVER, IN_PROCESS)
-"""Those whose ours is a server."""
 DTYPES: tuple[str, ...] = next(
     each.metadata["choices"] for each in fields(EngineConfig) if each.name == "dtype"
 )

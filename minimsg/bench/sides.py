@@ -38,7 +38,6 @@ class Ours:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.has_cache = engine.cache.is_on
         self._ids = count()
 
     def prefilling(self, prompts: Sequence[Prompt]) -> Figures:
