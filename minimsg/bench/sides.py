@@ -21,9 +21,9 @@ import torch
 from minimsg.bench import prompts
 from minimsg.bench.findings import Agreement
 from minimsg.bench.rounds import Figures, Prompt
-from minimsg.engine.engine import Engine
+from minimsg.engine.engine import GREEDY, Engine
 from minimsg.engine.stepping import Step
-from minimsg.engine.types import Finish, GenerationRequest, SamplingParams, Token
+from minimsg.engine.types import Finish, GenerationRequest, Token
 from minimsg.errors import ConfigError, GenerationFailed
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.render import render
@@ -92,9 +92,8 @@ class Ours:
         return list(replies.values())
 
     def _requests(self, prompts: Sequence[Prompt], max_tokens: int) -> list[GenerationRequest]:
-        greedy = SamplingParams(temperature=0)
         return [
-            GenerationRequest(f"bench-{next(self._ids)}", prompt, max_tokens, sampling=greedy)
+            GenerationRequest(f"bench-{next(self._ids)}", prompt, max_tokens, sampling=GREEDY)
             for prompt in prompts
         ]
 
