@@ -42,7 +42,7 @@ class PageMap:
         return self.num_pages - len(self.kept.union(*self.tables.values()))
 
     def _repr_html_(self) -> str:
-        from minimsg.show.steps import show_pages
+        from minimsg.show.batches import show_pages
 
         return show_pages(self)
 
