@@ -14,6 +14,7 @@ from enum import IntEnum
 from time import monotonic
 from typing import Final
 
+from minimsg.engine.page_map import PageMap, page_map
 from minimsg.engine.scheduler import Scheduler
 from minimsg.engine.types import Batch, Sequence
 
@@ -41,7 +42,6 @@ class SeenSequence:
     num_prompt: int  # ids
     num_ids: int  # with what was generated
     num_computed: int
-    pages: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +75,17 @@ class Snapshot:
     """The engine between two steps."""
 
     num_steps: int
-    num_pages: int
-    page_size: int
-    references: list[int]  # of the first pages, at most `MAX_PAGES`
-    kept: frozenset[int]  # pages that are cached when nobody uses them
-    pinned: frozenset[int]
+    pages: PageMap
+    pinned: frozenset[int]  # pages that cache_control keeps
     sequences: tuple[SeenSequence, ...]  # running ones first
 
     def states(self) -> list[PageState]:
-        """What each of the first pages is."""
-        return [self._state(page, users) for page, users in enumerate(self.references)]
+        """What each of the first pages is, of at most `MAX_PAGES`."""
+        used, first = self.pages.used, range(min(self.pages.num_pages, MAX_PAGES))
+        return [PageState.USED if page in used else self._unused(page) for page in first]
 
-    def _state(self, page: int, num_users: int) -> PageState:
-        if num_users:
-            return PageState.USED
-        if page not in self.kept:
+    def _unused(self, page: int) -> PageState:
+        if page not in self.pages.kept:
             return PageState.FREE
         return PageState.KEPT if page in self.pinned else PageState.CACHED
 
@@ -119,19 +115,10 @@ class Onlookers:
 
 def snapshot(scheduler: Scheduler, num_steps: int) -> Snapshot:
     """What `scheduler` has, copied; the caller has the lock."""
-    index = scheduler.cache.index
-    references, kept = index.pool.copy(MAX_PAGES)
     running = [_seen(each, is_running=True) for each in scheduler.running]
     waiting = [_seen(each, is_running=False) for each in scheduler.waiting]
-    return Snapshot(
-        num_steps,
-        index.pool.num_pages,
-        scheduler.page_size,
-        references,
-        kept,
-        index.pinned_pages(),
-        (*running, *waiting),
-    )
+    pinned = scheduler.cache.index.pinned_pages()
+    return Snapshot(num_steps, page_map(scheduler), pinned, (*running, *waiting))
 
 
 def _seen(sequence: Sequence, *, is_running: bool) -> SeenSequence:
@@ -143,7 +130,6 @@ def _seen(sequence: Sequence, *, is_running: bool) -> SeenSequence:
         len(request.prompt_ids),
         len(sequence.ids),
         sequence.num_computed,
-        tuple(sequence.page_table),
     )
 
 

@@ -88,8 +88,9 @@ def short_table(
 
 def _cells(pages: PageMap, colours: dict[str, str]) -> str:
     """Runs of pages of one colour; the words below it say the same."""
+    cached = pages.cached
     fills: Iterator[str] = (
-        colours[users[0]] if users else CACHED if page in pages.cached else FREE
+        colours[users[0]] if users else CACHED if page in cached else FREE
         for page, users in enumerate(pages.users[:MAX_CELLS])
     )
     runs = ((fill, sum(1 for _ in run)) for fill, run in groupby(fills))
