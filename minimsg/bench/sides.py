@@ -2,8 +2,7 @@
 
 Ours runs real steps (schedule, run, sample, commit); theirs is `model.generate`,
 greedy, with its cache. Same threads, same prompts of equal length, so that neither side
-pads. The rounds are in `rounds.py`, loading and report in
-`versus.py`.
+pads. The rounds are in `rounds.py`, loading in `contests.py`, the report in `versus.py`.
 """
 
 from __future__ import annotations
