@@ -24,7 +24,7 @@ from minimsg.errors import InternalError, InvalidRequest, Overloaded, RequestTim
 from minimsg.limits import LIMITS
 from minimsg.protocol.dialect import PLAIN, Dialect
 from minimsg.server.explain import Explained
-from minimsg.server.guard import cause_of
+from minimsg.server.pdf_guard import cause_of
 from minimsg.server.prepare import NOTHING, Counted, Known, NamedUrls, Prepared, Served
 from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Failure
 
