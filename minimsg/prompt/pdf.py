@@ -1,7 +1,7 @@
 """Bytes to the pages of a PDF: their text layer, their sizes, and how they look.
 
 PDFium reads, which is not thread safe, may break at a hostile file, and cannot be stopped:
-whatever calls it runs within a guard that the caller brings (`server/guard.py`), in a process
+whatever calls it runs within a guard that the caller brings (`server/pdf_guard.py`), in a process
 that may end. Limits come before work: bytes, pages, then what the pages hold. A page's size
 is only believed to be a shape: what is drawn has as many pixels as the limit says at most.
 Scripts, forms and attachments are not even opened. Every failure is a ValueError in the

@@ -45,7 +45,7 @@ class Recording:
     tokens: list[tuple[float, Token, int]] = field(default_factory=list)
     segments: list[tuple[float, Segment]] = field(default_factory=list)
     events: list[tuple[float, Event]] = field(default_factory=list)
-    stream: TokenStream | None = None
+    stream: TokenStream = field(init=False)  # there once it is kept
     error: str | None = None
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class Recording:
     @cached_property
     def num_bytes(self) -> int:
         """About what it takes in memory, once it has ended."""
-        steps = self.stream.steps if self.stream else []
+        steps = self.stream.steps
         num_pages = sum(len(step.pages) for step in steps)
         images = sum(len(image.pixels) for image in self.prepared.images)
         return (

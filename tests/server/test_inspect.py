@@ -17,7 +17,7 @@ from minimsg.config import ServerConfig
 from minimsg.engine import pause
 from minimsg.inspector.files import page_files
 from minimsg.protocol.sse import Decoder
-from minimsg.server.inspect import MAX_VIEWERS, VIEWERS
+from minimsg.server.inspect import MAX_VIEWERS
 
 from .conftest import SERVING, Start
 from .running import LONG, Running, ask, eventually
@@ -131,10 +131,11 @@ async def test_live_views_are_few_and_one_that_ends_makes_room(scripted: Running
     async with scripted.session.get(url) as response:
         assert response.status == 429
     open_views.pop().close()
-    viewers = scripted.app[VIEWERS]
-    await eventually(lambda: viewers.num_open("local") < MAX_VIEWERS)
-    open_views.append(await scripted.session.get(url))
-    assert open_views[-1].status == 200
+    while (view := await scripted.session.get(url)).status == 429:  # until the server has noticed
+        view.close()
+        await asyncio.sleep(0.01)
+    assert view.status == 200
+    open_views.append(view)
     for view in open_views:
         view.close()
 
@@ -206,6 +207,7 @@ async def test_a_record_is_looked_into_by_its_tenant_only(
     # Computed once more it is what was drawn from: an oracle that went another way.
     known = trace["tokens"][3]["top"]
     assert [row[0] for row in found["top"][: len(known)]] == [row[0] for row in known]
+    # The same sums in float32, in another order.
     assert found["top"][0][2] == pytest.approx(known[0][2], abs=1e-4)
     assert (await logits(running, BOB, {"trace": id, "token": 3}))[0] == 404
     assert (await logits(running, ALICE, {"trace": id, "token": 6}))[0] == 400
@@ -224,7 +226,7 @@ async def test_attention_and_guesses_are_of_the_place_that_was_asked_for(start: 
         found = await got.json()
     for head in found["heads"]:
         assert len(head) == 6  # what is before it, and itself
-        assert sum(head) == pytest.approx(1000, abs=4)
+        assert sum(head) == pytest.approx(1000, abs=3)  # six, each rounded by half at most
     async with running.session.post(url, json={**asked, "what": "logit_lens"}) as got:
         layers = (await got.json())["layers"]
     assert [each["layer"] for each in layers] == list(range(found["num_layers"]))

@@ -23,7 +23,7 @@ from minimsg.prompt.uploads import Upload
 from minimsg.protocol.dialect import Dialect
 from minimsg.server import catalog
 from minimsg.server.catalog import Catalog, lacking
-from minimsg.server.guard import cause_of
+from minimsg.server.pdf_guard import cause_of
 from minimsg.server.pool import may_hold_pdfs
 from minimsg.server.prepare import (
     NOTHING,
@@ -370,7 +370,7 @@ def test_a_recorded_read_of_a_pdf_is_read(seeing: Served, test_data: Path) -> No
 
 def test_work_that_computes_too_long_ends_with_its_process() -> None:
     code = (
-        "import dataclasses, minimsg.server.guard as guard\n"
+        "import dataclasses, minimsg.server.pdf_guard as guard\n"
         "guard.LIMITS = dataclasses.replace(guard.LIMITS, pdf_time_s=0)\n"
         "with guard.guarding(print)('here'):\n"
         "    while True: pass"

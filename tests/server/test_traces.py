@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -307,14 +306,10 @@ def _size(body: JsonValue, path: str) -> int:
     What is said of a tool has more in it than the client's own words, such as its examples.
     """
     value = body
-    for step in _steps(path):
+    for step in path.split("."):
         if isinstance(value, list):
             value = value[int(step)]
         elif isinstance(value, dict):
             value = value.get(step)  # a key may hold a dot
     is_text = isinstance(value, dict) and value.get("type") == "text"
     return len(value["text"]) if is_text else 1 << 30  # type: ignore[index, arg-type, call-overload]
-
-
-def _steps(path: str) -> Iterator[str]:
-    yield from path.split(".")
