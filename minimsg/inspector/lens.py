@@ -149,10 +149,7 @@ class Lens:
 
     def _candidates(self, ids: Tensor, logprobs: Tensor) -> list[Candidate]:
         pairs = zip(ids.tolist(), logprobs.tolist(), strict=True)
-        return [(id, self._text(id), round(logprob, 6)) for id, logprob in pairs]
-
-    def _text(self, id: int) -> str:
-        return self._tokenizer.token_bytes(id).decode(errors="replace")
+        return [(id, self._tokenizer.token_text(id), round(logprob, 6)) for id, logprob in pairs]
 
 
 def groups(logprobs: Tensor) -> list[tuple[int, float]]:

@@ -179,18 +179,15 @@ class _Writer:
         step = self._recording.stream.steps[num_steps - 1]  # that it came behind
         return TracedToken(
             id=token.id,
-            text=self._text(token.id),
+            text=self._tokenizer.token_text(token.id),
             logprob=token.logprob,
-            top=[(id, self._text(id), logprob) for id, logprob in token.top],
+            top=[(id, self._tokenizer.token_text(id), logprob) for id, logprob in token.top],
             entropy=token.choice.entropy,
             allowed=token.choice.allowed,
             forced_by=token.choice.forced_by,
             step=step.number,
             at_s=self._since(at),
         )
-
-    def _text(self, id: int) -> str:
-        return self._tokenizer.token_bytes(id).decode(errors="replace")
 
     def _finish(self) -> TracedFinish:
         made = self._recording
