@@ -91,8 +91,11 @@ class Page:
 
 def _opened(data: bytes) -> Any:
     from pypdfium2 import PdfDocument, PdfiumError
-    from pypdfium2.raw import FPDF_GetSecurityHandlerRevision
+    from pypdfium2.raw import FPDF_GetSecurityHandlerRevision, FPDF_LoadMemDocument
 
+    # It fails, which is the point: a failure without a number shows the one before, and that
+    # may be another PDF's.
+    FPDF_LoadMemDocument(b"", 0, None)
     try:
         document = PdfDocument(data)
     except PdfiumError as error:
