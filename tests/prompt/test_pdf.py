@@ -106,6 +106,12 @@ def test_a_pdf_is_not_said_to_be_locked_because_one_before_it_was() -> None:
         read(listed_pdf())
 
 
+def test_a_pdf_that_certificates_open_is_locked_too() -> None:
+    handler = "<</Filter/Adobe.PubSec/SubFilter/adbe.pkcs7.s4/V 1/Recipients[<00>]>>"
+    with pytest.raises(ValueError, match="password protected"):
+        read(file_of(page_objects(b"x") | {50: handler}, "/Root 1 0 R/Encrypt 50 0 R"))
+
+
 def listed_pdf() -> bytes:
     """A PDF without pages whose table of places is right, so that nothing of it is mended."""
     objects = [b"1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj\n"]
