@@ -94,6 +94,7 @@ def question(prompt: Prompt, positions: Iterable[int] | None = None) -> Generati
         sampling=SamplingParams(temperature=0),
         hook=None,
         marks=(),
+        passages=(),
         images=tuple(image for image in prompt.images if image.stop <= stop),
     )
 

@@ -232,6 +232,18 @@ async def test_attention_and_guesses_are_of_the_place_that_was_asked_for(start: 
         assert got.status == 400
 
 
+async def test_a_cited_reply_is_looked_into_before_its_passages(start: Start) -> None:
+    running = await start("tiny", config=replace(SERVING, trace=1, citations="attention"))
+    source = {"type": "text", "media_type": "text/plain", "data": "The mill was built in 1871."}
+    document = {"type": "document", "source": source, "citations": {"enabled": True}}
+    turns = [{"role": "user", "content": [document, {"type": "text", "text": "When?"}]}]
+    _, answer = await running.post({"model": "tiny", "max_tokens": 2, "messages": turns})
+    asked = {"trace": answer.headers["request-id"], "what": "attention", "position": 5}
+    found, _ = await running.post(asked, "/minimsg/lens")
+    heads: Any = found["heads"]
+    assert [len(head) for head in heads] == [6] * 4
+
+
 async def test_a_model_without_layers_says_so(start: Start) -> None:
     running = await start(config=replace(SERVING, trace=1))
     _, answer = await running.post(ask(0))
