@@ -20,7 +20,7 @@ from minimsg.protocol.sse import Decoder
 from minimsg.server.inspect import MAX_VIEWERS, VIEWERS
 
 from .conftest import SERVING, Start
-from .running import LONG, Running, ask, eventually
+from .running import LONG, PLAIN, Running, ask, eventually
 
 ALICE, BOB = {"x-api-key": "sk-alice"}, {"x-api-key": "sk-bob"}
 SECRET = "a word that only alice has said"
@@ -152,6 +152,20 @@ async def test_a_paused_engine_steps_once_for_each_order_and_then_goes_on(
         assert after["sequences"][0]["id"] == id
         assert not (await look(scripted, order="resume"))["paused"]
         await eventually(lambda: scripted.server.worker.engine.num_steps > after["num_steps"] + 5)
+
+
+async def test_steps_that_were_asked_for_while_nothing_ran_are_not_saved_up(
+    scripted: Running,
+) -> None:
+    await look(scripted, order="pause")
+    for _ in range(3):
+        before = await look(scripted, order="step")
+    coming = asyncio.create_task(scripted.post(ask(PLAIN)))
+    await eventually(lambda: scripted.server.worker.stats().waiting > 0)
+    after = await look(scripted, order="step")
+    assert after["num_steps"] == before["num_steps"] + 1
+    await look(scripted, order="resume")
+    await coming
 
 
 async def test_a_pause_that_nobody_renews_ends_by_itself(
