@@ -19,6 +19,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from minimsg.engine.differences import largest_difference
 from minimsg.errors import ConfigError
 from minimsg.kernels import reference
 from minimsg.kernels.contract import Layout, Pages
@@ -124,7 +125,4 @@ def _error(attended: Attended, expected: Tensor) -> float:
     """The largest difference of the rows that are somebody's, of the largest value there."""
     starts = attended.layout.query_starts
     rows = slice(starts[0], starts[-1])
-    output, expected = attended.output[rows].float(), expected[rows].float()
-    largest = float(expected.abs().max())
-    difference = float((output - expected).abs().max())
-    return difference / largest if largest else difference
+    return largest_difference(attended.output[rows], expected[rows])[1]

@@ -94,6 +94,7 @@ def question(prompt: Prompt, positions: Iterable[int] | None = None) -> Generati
         sampling=GREEDY,
         hook=None,
         marks=(),
+        passages=(),
         images=tuple(image for image in prompt.images if image.stop <= stop),
     )
 

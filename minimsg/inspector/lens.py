@@ -113,7 +113,8 @@ class Lens:
         reading = self._reading([name], position)
 
         def answer() -> AttentionAnswer:
-            heads = (reading.values(name)[0] * PARTS).round().int().tolist()
+            paid = reading.values(name)[0, :, : position + 1]  # what is behind it was not looked at
+            heads = (paid * PARTS).round().int().tolist()
             return AttentionAnswer(num_layers=self._num_layers, heads=heads)
 
         return self._question(reading, position, answer)

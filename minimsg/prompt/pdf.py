@@ -31,7 +31,7 @@ INVALID: Final = "The PDF specified was not valid."
 LOCKED: Final = "The PDF specified is password protected."
 UNREADABLE: Final = "Could not process PDF"
 
-PASSWORD_NEEDED: Final = 4  # PDFium's number for it
+LOCKS: Final = (4, 5)  # PDFium's numbers: by a password, by what it does not know (certificates)
 NOT_ENCRYPTED: Final = -1
 PIXELS_PER_POINT: Final = 1.5  # 108 to an inch: text of 8 points has 12 pixels
 # Of what PDFium gives, what is no text: marks of hyphens at line ends, and control characters.
@@ -91,12 +91,15 @@ class Page:
 
 def _opened(data: bytes) -> Any:
     from pypdfium2 import PdfDocument, PdfiumError
-    from pypdfium2.raw import FPDF_GetSecurityHandlerRevision
+    from pypdfium2.raw import FPDF_GetSecurityHandlerRevision, FPDF_LoadMemDocument
 
+    # It fails, which is the point: a failure without a number shows the one before, and that
+    # may be another PDF's.
+    FPDF_LoadMemDocument(b"", 0, None)
     try:
         document = PdfDocument(data)
     except PdfiumError as error:
-        is_locked = getattr(error, "err_code", None) == PASSWORD_NEEDED
+        is_locked = getattr(error, "err_code", None) in LOCKS
         raise ValueError(LOCKED if is_locked else INVALID) from None
     if FPDF_GetSecurityHandlerRevision(document) != NOT_ENCRYPTED:  # a password that is empty
         raise ValueError(LOCKED)

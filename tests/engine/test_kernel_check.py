@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,22 @@ def test_a_kernel_that_is_wrong_in_one_layer_is_found_there(
     assert check is not None
     assert check.worst[1] == pytest.approx(0.01, rel=0.05)
     assert max(check.worst[:1] + check.worst[2:]) < 1e-5
+
+
+@pytest.mark.parametrize("kernel", ["cpu", "cpu_native"])
+def test_a_kernel_that_gives_no_numbers_is_found_in_its_layer(
+    folder: Path, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine(folder, 1.0, kernel=kernel)
+    attention: Any = next(iter(engine.runner.model.layers)).attention  # type: ignore[attr-defined]
+    name = "attend_rotated" if attention.operator is None else "attend"
+    sound = getattr(attention, name)
+    monkeypatch.setattr(attention, name, lambda *args: math.nan * sound(*args))
+    run(engine)
+    check = engine.runner.check
+    assert check is not None
+    assert check.worst[0] == math.inf
+    assert max(check.worst[1:]) < 1e-5  # there the reference has none either
 
 
 def test_a_check_that_fails_is_logged_and_is_nothing_to_the_reply(

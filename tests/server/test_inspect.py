@@ -20,7 +20,7 @@ from minimsg.protocol.sse import Decoder
 from minimsg.server.inspect import MAX_VIEWERS
 
 from .conftest import SERVING, Start
-from .running import LONG, Running, ask, eventually
+from .running import LONG, PLAIN, Running, ask, eventually
 
 ALICE, BOB = {"x-api-key": "sk-alice"}, {"x-api-key": "sk-bob"}
 SECRET = "a word that only alice has said"
@@ -155,6 +155,20 @@ async def test_a_paused_engine_steps_once_for_each_order_and_then_goes_on(
         await eventually(lambda: scripted.server.worker.engine.num_steps > after["num_steps"] + 5)
 
 
+async def test_steps_that_were_asked_for_while_nothing_ran_are_not_saved_up(
+    scripted: Running,
+) -> None:
+    await look(scripted, order="pause")
+    for _ in range(3):
+        before = await look(scripted, order="step")
+    coming = asyncio.create_task(scripted.post(ask(PLAIN)))
+    await eventually(lambda: scripted.server.worker.stats().waiting > 0)
+    after = await look(scripted, order="step")
+    assert after["num_steps"] == before["num_steps"] + 1
+    await look(scripted, order="resume")
+    await coming
+
+
 async def test_a_pause_that_nobody_renews_ends_by_itself(
     scripted: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +246,18 @@ async def test_attention_and_guesses_are_of_the_place_that_was_asked_for(start: 
     assert [each["layer"] for each in layers] == list(range(found["num_layers"]))
     async with running.session.post(url, json={**asked, "what": "attention", "layer": 99}) as got:
         assert got.status == 400
+
+
+async def test_a_cited_reply_is_looked_into_before_its_passages(start: Start) -> None:
+    running = await start("tiny", config=replace(SERVING, trace=1, citations="attention"))
+    source = {"type": "text", "media_type": "text/plain", "data": "The mill was built in 1871."}
+    document = {"type": "document", "source": source, "citations": {"enabled": True}}
+    turns = [{"role": "user", "content": [document, {"type": "text", "text": "When?"}]}]
+    _, answer = await running.post({"model": "tiny", "max_tokens": 2, "messages": turns})
+    asked = {"trace": answer.headers["request-id"], "what": "attention", "position": 5}
+    found, _ = await running.post(asked, "/minimsg/lens")
+    heads: Any = found["heads"]
+    assert [len(head) for head in heads] == [6] * 4
 
 
 async def test_a_model_without_layers_says_so(start: Start) -> None:
