@@ -15,6 +15,7 @@ import pytest
 
 from minimsg.config import ServerConfig
 from minimsg.engine import pause
+from minimsg.engine.worker import EngineWorker
 from minimsg.inspector.files import page_files
 from minimsg.protocol.sse import Decoder
 from minimsg.server.inspect import MAX_VIEWERS
@@ -258,6 +259,22 @@ async def test_a_cited_reply_is_looked_into_before_its_passages(start: Start) ->
     found, _ = await running.post(asked, "/minimsg/lens")
     heads: Any = found["heads"]
     assert [len(head) for head in heads] == [6] * 4
+
+
+async def test_a_question_that_the_end_of_the_server_cuts_off_may_be_asked_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = await start("tiny", config=replace(SERVING, trace=1))
+    body = {"model": "tiny", "max_tokens": 2, "messages": [{"role": "user", "content": "hello"}]}
+    _, answer = await running.post(body)
+    worker = running.server.worker
+    await look(running, order="pause")
+    monkeypatch.setattr(EngineWorker, "pause_left_s", 0.0)  # as if it came a moment later
+    asked = {"trace": answer.headers["request-id"], "what": "logit_lens", "position": 5}
+    asking = asyncio.create_task(running.post(asked, "/minimsg/lens", status=529))
+    await eventually(lambda: worker.stats().waiting > 0)
+    await asyncio.to_thread(worker.stop)
+    await asking
 
 
 async def test_a_model_without_layers_says_so(start: Start) -> None:
