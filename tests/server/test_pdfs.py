@@ -36,6 +36,7 @@ from minimsg.server.prepare import (
 )
 
 from ..models.seeing_checkpoints import save_chatting  # noqa: TID252
+from ..prompt.locked_pdfs import locked_pdf  # noqa: TID252
 from ..prompt.pdf_files import (  # noqa: TID252
     document,
     file_of,
@@ -174,12 +175,15 @@ def endless() -> bytes:
 
 
 INVALID: Final = "The PDF specified was not valid."
+LOCKED: Final = "The PDF specified is password protected."
 HOSTILE: Final[list[tuple[Callable[[], bytes], str]]] = [
     (lambda: b"", "PDF cannot be empty"),
     (lambda: b"hello", INVALID),
     (lambda: CODE[: len(CODE) // 4], INVALID),
     (lambda: pdf(*[""] * (LIMITS.pdf_pages + 1)), "A maximum of 600 PDF pages may be provided."),
-    (locked, "The PDF specified is password protected."),
+    (locked, LOCKED),
+    (lambda: locked_pdf(ink_of("x"), "RC4, 128 bits", b"secret"), LOCKED),
+    (lambda: locked_pdf(ink_of("x"), "AES, 128 bits", b""), LOCKED),
     (bomb, "Could not process PDF: it takes too much memory, or breaks what reads it"),
 ]
 ODD: Final[list[Callable[[], bytes]]] = [
