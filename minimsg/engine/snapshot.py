@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Final
 
 from minimsg.engine.scheduler import Scheduler
-from minimsg.engine.types import Batch, Sequence
+from minimsg.engine.types import Batch, Checks, Sequence
 
 MAX_PAGES: Final = 4096  # of the map: 64 rows of 64; the pool gives low numbers first
 MAX_STEPS: Final = 120  # that are remembered
@@ -82,6 +82,7 @@ class Snapshot:
     kept: frozenset[int]  # pages that are cached when nobody uses them
     pinned: frozenset[int]
     sequences: tuple[SeenSequence, ...]  # running ones first
+    checks: Checks | None = None  # of the kernel beside the reference
 
     def states(self) -> list[PageState]:
         """What each of the first pages is."""
@@ -118,7 +119,7 @@ class Onlookers:
         return [step for step in tuple(self._steps) if step.number > after]
 
 
-def snapshot(scheduler: Scheduler, num_steps: int) -> Snapshot:
+def snapshot(scheduler: Scheduler, num_steps: int, checks: Checks | None = None) -> Snapshot:
     """What `scheduler` has, copied; the caller has the lock."""
     index = scheduler.cache.index
     references, kept = index.pool.copy(MAX_PAGES)
@@ -132,6 +133,7 @@ def snapshot(scheduler: Scheduler, num_steps: int) -> Snapshot:
         kept,
         index.pinned_pages(),
         (*running, *waiting),
+        checks,
     )
 
 

@@ -52,6 +52,7 @@ from minimsg.trace import (
     TracedStep,
     TracedToken,
     TraceLine,
+    finite,
 )
 
 KNOWN: Final[TypeAdapter[Known]] = TypeAdapter(Known)
@@ -182,6 +183,7 @@ class _Writer:
             num_tokens=step.num_tokens,
             pages=step.pages,
             event=step.change,
+            layer_errors=None if step.layer_errors is None else finite(step.layer_errors),
         )
 
     def _placed_tokens(self) -> list[tuple[float, Token, int]]:

@@ -98,9 +98,10 @@ async def compared(trace: Trace, loaded: Loaded) -> Compared:
         ("tiny", replace(ENGINE, max_step_tokens=40, num_pages=140, max_context=2_048)),
         ("tiny", replace(ENGINE, speculate=4)),
         ("tiny", replace(ENGINE, deterministic=True)),
+        ("tiny", replace(ENGINE, check_kernels=0.5)),
         ("thinker that calls", ENGINE),
     ],
-    ids=["plain", "short of pages", "speculating", "deterministic", "thinking"],
+    ids=["plain", "short of pages", "speculating", "deterministic", "checked", "thinking"],
 )
 async def test_random_requests_come_out_again_bit_for_bit(
     start: Start,
