@@ -93,7 +93,7 @@ class Engine:
             self.runner.check = KernelCheck(model, config.check_kernels)
         self.draft_counts = DraftCounts()
         self.sampler = Sampler(one_by_one=config.deterministic)
-        self.timeline = Timeline(config.page_size)
+        self.timeline = Timeline(config.page_size, self.runner.layer_errors)
         self.batch: Batch | None = None  # the latest, for those who look on,
         self.logits: Tensor | None = None  # and what its rows were sampled from, if it went well
         self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread
@@ -164,8 +164,9 @@ class Engine:
 
     def look(self) -> Snapshot:
         """What the engine is doing, from any thread."""
+        checks = None if self.runner.check is None else self.runner.check.checks
         with self._lock:
-            return snapshot(self.scheduler, self.num_steps)
+            return snapshot(self.scheduler, self.num_steps, checks)
 
     @property
     def num_steps(self) -> int:

@@ -16,7 +16,7 @@ from typing import Final
 
 from minimsg.engine.page_map import PageMap, page_map
 from minimsg.engine.scheduler import Scheduler
-from minimsg.engine.types import Batch, Sequence
+from minimsg.engine.types import Batch, Checks, Sequence
 
 MAX_PAGES: Final = 4096  # of the map: 64 rows of 64; the pool gives low numbers first
 MAX_STEPS: Final = 120  # that are remembered
@@ -78,6 +78,7 @@ class Snapshot:
     pages: PageMap
     pinned: frozenset[int]  # pages that cache_control keeps
     sequences: tuple[SeenSequence, ...]  # running ones first
+    checks: Checks | None = None  # of the kernel beside the reference
 
     def states(self) -> list[PageState]:
         """What each of the first pages is, of at most `MAX_PAGES`."""
@@ -113,12 +114,12 @@ class Onlookers:
         return [step for step in tuple(self._steps) if step.number > after]
 
 
-def snapshot(scheduler: Scheduler, num_steps: int) -> Snapshot:
+def snapshot(scheduler: Scheduler, num_steps: int, checks: Checks | None = None) -> Snapshot:
     """What `scheduler` has, copied; the caller has the lock."""
     running = [_seen(each, is_running=True) for each in scheduler.running]
     waiting = [_seen(each, is_running=False) for each in scheduler.waiting]
     pinned = scheduler.cache.index.pinned_pages()
-    return Snapshot(num_steps, page_map(scheduler), pinned, (*running, *waiting))
+    return Snapshot(num_steps, page_map(scheduler), pinned, (*running, *waiting), checks)
 
 
 def _seen(sequence: Sequence, *, is_running: bool) -> SeenSequence:

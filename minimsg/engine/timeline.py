@@ -5,7 +5,7 @@ Knows batches and the time; what is made of it is in `server/recording.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
 from minimsg.engine.types import Batch, Change, Sequence, Stepped
@@ -14,9 +14,13 @@ from minimsg.engine.types import Batch, Change, Sequence, Stepped
 class Timeline:
     """The steps of one scheduler, the latest in more detail."""
 
-    def __init__(self, page_size: int) -> None:
+    def __init__(
+        self, page_size: int, layer_errors: Callable[[], tuple[float, ...] | None] = lambda: None
+    ) -> None:
+        """`layer_errors`: those of the latest step, if its kernel was checked."""
         self.num_steps = 0
         self._page_size = page_size
+        self._layer_errors = layer_errors
         self._started = 0.0
         self._changes: dict[str, Change | None] = {}  # of the traced ones, before the latest step
 
@@ -33,7 +37,7 @@ class Timeline:
         """The latest step, or a part of it, as each traced request sees it, now that it is over."""
         if not self._changes:  # nobody looks on
             return
-        took_s = monotonic() - self._started
+        took_s, layer_errors = monotonic() - self._started, self._layer_errors()
         for (request_id, span), pages in zip(batch.spans.items(), batch.page_tables, strict=True):
             if request_id not in self._changes:
                 continue
@@ -49,4 +53,5 @@ class Timeline:
                 num_tokens=len(batch.input_ids),
                 pages=pages[0 if change else span.start // self._page_size :],
                 change=change,
+                layer_errors=layer_errors,
             )

@@ -174,6 +174,16 @@ class Stepped:
     num_tokens: int
     pages: list[int]
     change: Change | None
+    layer_errors: tuple[float, ...] | None = None  # if its kernel was checked (`kernel_check.py`)
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """The steps whose kernel was checked: of each layer the largest error, inf for no number."""
+
+    num_steps: int
+    latest: tuple[float, ...]  # in the last one that was checked
+    worst: tuple[float, ...]  # in all of them
 
 
 @dataclass(frozen=True, slots=True)

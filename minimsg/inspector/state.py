@@ -13,6 +13,8 @@ from itertools import chain
 from typing import Final, Literal, TypedDict
 
 from minimsg.engine.snapshot import PageState, SeenSequence, SeenStep, Snapshot
+from minimsg.engine.types import Checks
+from minimsg.trace import finite
 
 MAX_LISTED: Final = 64  # requests of the viewer, in the list and in each step
 # What a page can be, besides a request's: the first words of `holders`, by place.
@@ -57,6 +59,14 @@ class OtherState(TypedDict):
     waiting: int
 
 
+class CheckState(TypedDict):
+    """Steps that the reference kernel computed too: of each layer the largest error."""
+
+    num_steps: int
+    latest: list[float | None]
+    worst: list[float | None]
+
+
 class EngineState(TypedDict):
     """All of it. `pages[i]` says who holds page i: a place in `holders`."""
 
@@ -69,6 +79,7 @@ class EngineState(TypedDict):
     sequences: list[SequenceState]
     others: OtherState
     steps: list[StepState]
+    checks: CheckState | None
 
 
 def engine_state(
@@ -90,6 +101,7 @@ def engine_state(
         sequences=[_sequence(each, tables[each.request_id]) for each in own],
         others=OtherState(running=num_running, waiting=len(hidden) - num_running),
         steps=[_step(each, viewer) for each in steps],
+        checks=None if snapshot.checks is None else _checks(snapshot.checks),
     )
 
 
@@ -128,4 +140,10 @@ def _step(seen: SeenStep, viewer: str | None) -> StepState:
             RowState(id=row.request_id, start=row.start, stop=row.stop, samples=row.samples)
             for row in own
         ],
+    )
+
+
+def _checks(checks: Checks) -> CheckState:
+    return CheckState(
+        num_steps=checks.num_steps, latest=finite(checks.latest), worst=finite(checks.worst)
     )

@@ -91,13 +91,13 @@ class Recording:
     def num_bytes(self) -> int:
         """About what it takes in memory, once it has ended."""
         steps = self.stream.steps
-        num_pages = sum(len(step.pages) for step in steps)
+        in_steps = sum(len(step.pages) + len(step.layer_errors or ()) for step in steps)
         images = sum(len(image.pixels) for image in self.prepared.images)
         return (
             len(self.body)
             + self.known.num_chars
             + images
-            + ID_BYTES * (len(self.prepared.prompt_ids) + num_pages)
+            + ID_BYTES * (len(self.prepared.prompt_ids) + in_steps)
             + TOKEN_BYTES * len(self.tokens)
             + SEGMENT_BYTES * len(self.segments)
             + EVENT_BYTES * len(self.events)

@@ -51,6 +51,7 @@ from minimsg.trace import (
     TracedStep,
     TracedToken,
     TraceLine,
+    finite,
 )
 
 KNOWN: Final[TypeAdapter[Known]] = TypeAdapter(Known)
@@ -172,6 +173,7 @@ class _Writer:
             num_tokens=step.num_tokens,
             pages=step.pages,
             event=step.change,
+            layer_errors=None if step.layer_errors is None else finite(step.layer_errors),
         )
 
     def _token(self, at: float, token: Token, num_steps: int) -> TracedToken:

@@ -20,7 +20,7 @@ from minimsg.inspector.files import page_files
 from minimsg.protocol.sse import Decoder
 from minimsg.server.inspect import MAX_VIEWERS
 
-from .conftest import SERVING, Start
+from .conftest import ENGINE, SERVING, Start
 from .running import LONG, PLAIN, Running, ask, eventually
 
 ALICE, BOB = {"x-api-key": "sk-alice"}, {"x-api-key": "sk-bob"}
@@ -197,6 +197,18 @@ async def test_pausing_needs_leave_where_others_may_ask(start: Start, config: Se
     opened = await start(config=replace(config, inspect_control=True))
     assert (await look(opened, ALICE, "pause"))["paused"]
     await look(opened, ALICE, "resume")
+
+
+async def test_what_came_of_checked_steps_is_there_for_whoever_may_look(start: Start) -> None:
+    unchecked = await start("tiny")
+    assert (await look(unchecked))["checks"] is None
+    running = await start("tiny", engine=replace(ENGINE, check_kernels=1))
+    assert (await look(running))["checks"] is None
+    await running.post(ask(0, model="tiny", max_tokens=4))
+    checks = (await look(running))["checks"]
+    assert checks["num_steps"] == 4
+    assert len(checks["latest"]) == 2  # layers
+    assert max(checks["latest"]) <= max(checks["worst"]) < 1e-5
 
 
 async def logits(running: Running, headers: Mapping[str, str], body: object) -> tuple[int, Any]:
