@@ -25,7 +25,7 @@ SAID = (
 )
 CITED = ((), (0, 1), (1,))  # which sentences each of these is taken from
 PARTS: Any = [{"type": "text", "text": sentence} for sentence in SENTENCES]
-SOURCES: dict[str, Json] = {
+SOURCES: dict[str, Any] = {
     "char_location": document(" ".join(SENTENCES), title="Mill"),
     "page_location": pdf_document(pdf(*SENTENCES), citations=ON, title="Mill"),
     "content_block_location": document(title="Mill", source={"type": "content", "content": PARTS}),
@@ -61,10 +61,10 @@ def citation(kind: str, sentence: int) -> Json:
     """Of the sentence with this number, in a source of one kind."""
     unit, *places = PLACES[kind]
     begin, end = places[sentence]
-    of_document = {"document_index": 0, "document_title": "Mill", "file_id": None}
-    of_result = {"search_result_index": 0, "source": "mill.html", "title": "Mill"}
+    of_document: Json = {"document_index": 0, "document_title": "Mill", "file_id": None}
+    of_result: Json = {"search_result_index": 0, "source": "mill.html", "title": "Mill"}
     named = of_result if kind == "search_result_location" else of_document
-    place = {f"start_{unit}": begin, f"end_{unit}": end}
+    place: Json = {f"start_{unit}": begin, f"end_{unit}": end}
     return {"type": kind, "cited_text": SENTENCES[sentence], **named, **place}
 
 
@@ -123,7 +123,7 @@ async def test_a_message_batch_cites_and_refuses_as_its_requests_alone_do(citing
     async with sdk(citing) as client:
         await ended(client, id)
         found = await client.messages.batches.results(id)
-        lines = {line.custom_id: line.result async for line in found}
+        lines: dict[str, Any] = {line.custom_id: line.result async for line in found}
     for kind in SOURCES:
         assert lines[kind].type == "succeeded"
         message = lines[kind].message
