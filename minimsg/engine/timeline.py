@@ -5,7 +5,7 @@ Knows batches and the time; what is made of it is in `server/recording.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from time import monotonic
 
 from minimsg.engine.types import Batch, Change, Sequence, Stepped
@@ -33,26 +33,31 @@ class Timeline:
             if sequence.request.is_traced:
                 self._changes[sequence.request.id], sequence.change = sequence.change, None
 
-    def told(self, batch: Batch) -> Iterator[Stepped]:
+    def told(self, batch: Batch) -> list[Stepped]:
         """The latest step, or a part of it, as each traced request sees it, now that it is over."""
         if not self._changes:  # nobody looks on
-            return
-        took_s, layer_errors = monotonic() - self._started, self._layer_errors()
-        for index, request_id in enumerate(batch.request_ids):
-            if request_id not in self._changes:
-                continue
-            stop, change = batch.context_lens[index], self._changes[request_id]
-            start = stop - (batch.query_starts[index + 1] - batch.query_starts[index])
-            yield Stepped(
-                request_id=request_id,
-                number=self.num_steps,
-                started=self._started,
-                took_s=took_s,
-                start=start,
-                stop=stop,
-                num_sequences=len(batch.request_ids),
-                num_tokens=len(batch.input_ids),
-                pages=batch.page_tables[index][0 if change else start // self._page_size :],
-                change=change,
-                layer_errors=layer_errors,
-            )
+            return []
+        took_s = monotonic() - self._started
+        return [
+            self._stepped(batch, index, took_s)
+            for index, request_id in enumerate(batch.request_ids)
+            if request_id in self._changes
+        ]
+
+    def _stepped(self, batch: Batch, index: int, took_s: float) -> Stepped:
+        request_id, stop = batch.request_ids[index], batch.context_lens[index]
+        start = stop - (batch.query_starts[index + 1] - batch.query_starts[index])
+        change = self._changes[request_id]
+        return Stepped(
+            request_id=request_id,
+            number=self.num_steps,
+            started=self._started,
+            took_s=took_s,
+            start=start,
+            stop=stop,
+            num_sequences=len(batch.request_ids),
+            num_tokens=len(batch.input_ids),
+            pages=batch.page_tables[index][0 if change else start // self._page_size :],
+            change=change,
+            layer_errors=self._layer_errors(),
+        )
