@@ -2,7 +2,7 @@
 
 Taken between two steps under the engine's lock, in the time that it takes to copy some lists;
 whatever is made of it, is made without the lock. Steps are noted only while somebody looks.
-Knows no tenant's rights (`server/live.py` does) and no tensor.
+Knows no tenant's rights (`server/inspect.py` does) and no tensor.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Knows batches and the time; what is made of it is in `server/recording.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from time import monotonic
 
 from minimsg.engine.types import Batch, Change, Sequence, Stepped
@@ -33,16 +33,14 @@ class Timeline:
             if sequence.request.is_traced:
                 self._changes[sequence.request.id], sequence.change = sequence.change, None
 
-    def told(self, batch: Batch) -> Iterator[Stepped]:
+    def told(self, batch: Batch) -> list[Stepped]:
         """The latest step, or a part of it, as each traced request sees it, now that it is over."""
         if not self._changes:  # nobody looks on
-            return
+            return []
         took_s, layer_errors = monotonic() - self._started, self._layer_errors()
-        for (request_id, span), pages in zip(batch.spans.items(), batch.page_tables, strict=True):
-            if request_id not in self._changes:
-                continue
-            change = self._changes[request_id]
-            yield Stepped(
+        changes = self._changes
+        return [
+            Stepped(
                 request_id=request_id,
                 number=self.num_steps,
                 started=self._started,
@@ -51,7 +49,12 @@ class Timeline:
                 stop=span.stop,
                 num_sequences=len(batch.request_ids),
                 num_tokens=len(batch.input_ids),
-                pages=pages[0 if change else span.start // self._page_size :],
-                change=change,
+                pages=pages[0 if changes[request_id] else span.start // self._page_size :],
+                change=changes[request_id],
                 layer_errors=layer_errors,
             )
+            for (request_id, span), pages in zip(
+                batch.spans.items(), batch.page_tables, strict=True
+            )
+            if request_id in changes
+        ]
