@@ -192,7 +192,7 @@ class LayerParts:
 class LayersOperator(LinearOperator, HeadsOperator, Protocol):
     """What a backend may offer beyond attention: all layers of a decoder in one call.
 
-    The reference form is the loop in `Decoder.forward`, with the other two operators.
+    The reference form is the loop in `Decoder.run_layers`, with the other two operators.
     """
 
     def join(self, layers: list[LayerParts]) -> Any:

@@ -99,7 +99,7 @@ class EngineConfig:
     check_kernels: float = option(
         0.0,
         "Share of the steps, 0 to 1, in which the reference kernel attends beside the one that "
-        "runs: the largest errors are in /metrics.",
+        "runs: the largest errors are in /metrics, in records and on the inspector's page.",
         maximum=1,
     )
     page_size: int = 16  # slots a page; fixed, no flag: kernels are written for it

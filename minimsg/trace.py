@@ -11,7 +11,9 @@ Knows no torch, no HTTP and no model; next: `server/recording.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
@@ -145,7 +147,8 @@ class TracedStep:
     num_tokens: Count
     pages: list[Count]  # where these positions lie; with an event, where all before `stop` lie
     event: Change | None  # "admitted" is the first, the others began anew from `start`
-    layer_errors: list[float] | None = None  # against the reference kernel, if it ran beside
+    # Against the reference kernel, if it ran beside; of a layer None: no finite number.
+    layer_errors: list[float | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,11 @@ class TracePage:
 
 LIST: Final[TypeAdapter[TracePage]] = TypeAdapter(TracePage)
 TRACE: Final[TypeAdapter[Trace]] = TypeAdapter(Trace)
+
+
+def finite(errors: Iterable[float]) -> list[float | None]:
+    """Errors of layers as JSON can hold them."""
+    return [error if isfinite(error) else None for error in errors]
 
 
 def to_json(trace: Trace) -> bytes:

@@ -40,33 +40,19 @@ print(f"a page is {size:,} bytes: {size // page_size:,} for each token in it")
 
 # %% [markdown]
 # ## A request takes pages
-# Token i of a request lies in slot `table[i // 16] * 16 + i % 16`: its page table says where.
+# `engine.steps` takes one step each time it is asked, and keeps the last few so that they can be
+# taken back. Token i of a request lies in slot `table[i // 16] * 16 + i % 16`.
 
 # %%
 story = "Once upon a time a page was lost, and nobody knew whose it was. "
 first = model.request(story, max_tokens=40, temperature=0)
-engine.add(first)
-engine.step()
-(sequence,) = engine.scheduler.running
-print("ids", len(sequence.ids), "| computed", sequence.num_computed, "| table", sequence.page_table)
-slots = [sequence.page_table[i // 16] * 16 + i % 16 for i in range(sequence.num_computed)]
-assert slots == engine.batch.slots
-print("slots", slots[:4], "...", slots[-4:])
-
-# %% [markdown]
-# All pages in one line: `.` is free, `o` is cached (nobody uses it, it is kept in case somebody
-# begins alike), a digit says how many requests use it.
-
-
-# %%
-def show(title):
-    pool, published = engine.pool, engine.cache.index.published
-    idle = ["o" if published(page) else "." for page in range(pool.num_pages)]
-    line = [str(pool.references(page) or mark) for page, mark in enumerate(idle)]
-    print(f"{title:10} {''.join(line)}  {pool.num_used} used, {pool.num_cached} cached")
-
-
-show("one runs")
+steps = engine.steps(first, keep=4)
+step = next(steps)
+table = step.pages.tables[first.id]
+slots = [table[i // page_size] * page_size + i % page_size for i in step.batch.positions]
+assert slots == step.batch.slots
+print("table", table, "| slots", slots[:4], "...", slots[-4:])
+step.pages
 
 # %% [markdown]
 # ## Two requests, one page
@@ -75,37 +61,60 @@ show("one runs")
 
 # %%
 second = model.request(story + "Its owner was on leave.", max_tokens=40, temperature=0)
-counts = engine.add(second)
-print(f"{counts.reused} of {len(second.prompt_ids)} tokens need not be computed")
-engine.step()
-show("two run")
-print([each.page_table for each in engine.scheduler.running])
+steps.add(second)
+step = next(steps)
+shared = [page for page, users in enumerate(step.pages.users) if len(users) > 1]
+print(
+    f"used by both: pages {shared}, so {len(shared) * page_size} of {len(second.prompt_ids)} tokens"
+)
+print(f"computed in this step, of both: {len(step.batch.input_ids)}")
+step.pages
 
 # %% [markdown]
-# When they end, their pages stay as they are until somebody needs the room.
+# ## Back, and again
+# A step that is taken back has not been: its pages hold what they held. The same comes again, to
+# the last bit.
 
 # %%
-while engine.has_work:
-    engine.step()
-show("none runs")
+from minimsg.engine.types import Token
+
+steps.rewind(1)
+again = next(steps)
+assert (again.batch, again.outputs) == (step.batch, step.outputs)
+assert again.logits.equal(step.logits)
+print("as before:", [each.id for each in again.outputs if isinstance(each, Token)])
+
+# %% [markdown]
+# When they end, their pages stay as they are until somebody needs the room: cached.
+
+# %%
+*_, end = steps
+steps.close()
+end.pages
 
 # %% [markdown]
 # ## When pages run out
 # Five requests of 40 more tokens each need more than 14 pages. The youngest give theirs back and
 # wait; later they are computed again from their ids. Nobody waits for ever: the oldest always
-# advances.
+# advances. In each line a digit says how many requests use a page, `o` is cached, `.` is free.
+
 
 # %%
-from minimsg.engine.types import Token
+def line(pages):
+    idle = ["o" if page in pages.cached else "." for page in range(pages.num_pages)]
+    return "".join(str(len(users) or mark) for users, mark in zip(pages.users, idle, strict=True))
+
 
 crowd = [model.request(f"{n} {story}", max_tokens=40, temperature=0) for n in range(5)]
 replies = {request.id: [] for request in crowd}
-for number, step in enumerate(engine.steps(*crowd)):
+for step in engine.steps(*crowd):
     for token in step.outputs:
         if isinstance(token, Token):
             replies[token.request_id].append(token.id)
-    if number % 20 == 0:
-        show(f"step {number}")
+    if step.number % 20 == 1:
+        print(
+            f"step {step.number:3}  {line(step.pages)}  {len(step.batch.request_ids)} in the batch"
+        )
 print("pages were taken back from a request", engine.scheduler.num_preemptions, "times")
 
 # %% [markdown]
@@ -118,7 +127,7 @@ for request in crowd:
     alone, _ = engine.run(request)
     assert [token.id for token in alone] == replies[request.id]
     engine.scheduler.check()  # each page is in one of: free, cached, in use
-show("at the end")
+print("all five say what they said alone;", engine.pool.num_used, "pages are in use")
 
 # %% [markdown]
 # ## Two questions, and something to change
@@ -137,4 +146,5 @@ show("at the end")
 # </details>
 #
 # **Change something.** Load the model with `num_pages=40`: how often are pages taken back now? Then
-# `engine.cancel(crowd[0].id)` at step 10, and look for its pages in the next line.
+# `engine.cancel(crowd[0].id)` at step 10, and look for its pages in the next line. (`show(engine)`
+# of `minimsg.inspector` draws the same pages as the server's page does.)

@@ -110,6 +110,8 @@ with patch.object(reference, "_visible", sees_all):
 
 # %%
 class PageByPage(reference.Backend):
+    name = "page by page"
+
     def attention(self, query, key, value, pages, layout, *, scale, window=None):
         for each, new in ((pages.key, key), (pages.value, value)):
             each.view(-1, *new.shape[1:])[layout.slots] = new
@@ -146,20 +148,47 @@ assert error_of(PageByPage(), step) < 1e-5
 
 # %% [markdown]
 # ## The engine on it
-# A model is handed its kernel; it does not know which. So the engine can be run on yours.
+# A model is handed its kernel; it does not know which. So the engine can be run on yours, beside
+# one on the reference: every value at every named place of every layer, over a whole prompt.
 
 # %%
 from minimsg import load
+from minimsg.engine.compare import compare
 
 MODEL = os.environ.get("MINIMSG_NOTEBOOK_MODEL", "tiny")
-model = load(MODEL, dtype="float32", kernel="reference", num_pages=64, max_context=1024)
-expected = model.generate("Say something.", max_tokens=12, temperature=0)
-for layer in model.engine.runner.model.layers:
-    layer.attention.backend = PageByPage()
-model.engine.reset()  # forget what the other kernel has cached
-found = model.generate("Say something.", max_tokens=12, temperature=0)
-print([token.id for token in found.tokens], found.text)
-assert [token.id for token in found.tokens] == [token.id for token in expected.tokens]
+sizes = {"dtype": "float32", "kernel": "reference", "num_pages": 64, "max_context": 1024}
+plain, own = load(MODEL, **sizes), load(MODEL, **sizes)
+network, prompt = own.engine.runner.model, plain.request("Say something.").prompt_ids
+network.backend = PageByPage()
+for layer in network.layers:
+    layer.attention.backend = network.backend
+comparison = compare(plain.engine, own.engine, prompt, max_tokens=12)
+assert comparison.first(tolerance=1e-4) is None
+assert comparison.first_token is None
+comparison
+
+# %% [markdown]
+# ## Rounding, or a fault?
+# Rounding alone grows from layer to layer. A fault is where the difference jumps: here one layer's
+# attention is a hundredth too large. (`minimsg serve --check-kernels 0.01` looks for such a jump in
+# one of a hundred live steps.)
+
+
+# %%
+class TooLarge(PageByPage):
+    name = "a hundredth too large"
+
+    def attention(self, *args, **kwargs):
+        return 1.01 * super().attention(*args, **kwargs)
+
+
+network.layers[1].attention.backend = TooLarge()
+own.engine.reset()
+comparison = compare(plain.engine, own.engine, prompt, max_tokens=12)
+jump = comparison.first(tolerance=1e-3)
+print(f"first far apart at {jump.point}: {jump.relative:.1%} of the largest value there")
+assert jump.layer == 1
+comparison
 
 # %% [markdown]
 # ## Two questions, and something to change

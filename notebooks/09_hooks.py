@@ -28,33 +28,46 @@ print(len(engine.hooks.points), "points; of the first layer:")
 print([name for name in engine.hooks.points if name.startswith("blocks.0.")])
 
 # %% [markdown]
-# ## The logit lens
+# ## The logit lens, in a batch that serves others
 # Read the residual stream behind each layer as if it were the last: what would the model say if it
-# stopped there? In a trained model the answer appears layer by layer.
+# stopped there? In a trained model the answer appears layer by layer. The request that asks runs
+# beside another one, and is told in the same step where its attention looks, in the real pages.
+# (`logit_lens` and `attention_pattern` do this for a prompt alone, in a line each.)
 
 # %%
-from minimsg.engine.lens import attention_pattern, logit_lens, read
+from minimsg.engine.lens import Reading, question
 
 request = model.request("What is the capital of France?", max_tokens=12, temperature=0)
+neighbour = model.request("Count to three.", max_tokens=24, temperature=0)
 last = len(request.prompt_ids) - 1
-lens = logit_lens(engine, request, positions=[last])  # (layers, positions, V)
+streams = Reading(["blocks.*.hook_resid_post"], [last], of=engine.runner.model.logits)
+patterns = Reading(["blocks.*.attn.hook_pattern"], [last])
+asked = question(request, [last])
+hooks = {asked.id: {**streams.hooks, **patterns.hooks}}
+beside = list(engine.steps(neighbour, asked, hooks=hooks))
 some_layers = sorted({*range(0, num_layers, max(1, num_layers // 10)), num_layers - 1})
 for layer in some_layers:
-    share, id = lens[layer, 0].softmax(dim=-1).max(dim=-1)
+    logits = streams.values(f"blocks.{layer}.hook_resid_post")[0]  # (V,)
+    share, id = logits.softmax(dim=-1).max(dim=-1)
     print(f"behind layer {layer:2}: {tokenizer.token_bytes(int(id))!s:14} {share:.0%}")
 
 # %% [markdown]
 # ## Where attention looks
-# The weights are computed from the keys in the real pages, on request.
+# A row of `hook_pattern` is what one token pays to each before it and to itself, head by head.
 
 # %%
-pattern = attention_pattern(engine, request, positions=[last])  # (layers, heads, queries, keys)
-print(tuple(pattern.shape))
 for layer in sorted({0, num_layers // 2, num_layers - 1}):
-    share, place = pattern[layer, :, 0].mean(dim=0).topk(3)
+    pattern = patterns.values(f"blocks.{layer}.attn.hook_pattern")[0]  # (heads, keys)
+    share, place = pattern.mean(dim=0).topk(3)
     tokens = [tokenizer.token_bytes(request.prompt_ids[int(n)]) for n in place]
     shares = [f"{each:.0%}" for each in share.tolist()]
     print(f"layer {layer:2} looks most at", dict(zip(tokens, shares, strict=True)))
+
+# %% [markdown]
+# The step in which both ran: two sequences in one batch, each with its own pages.
+
+# %%
+next(step for step in beside if len(step.batch.request_ids) == 2)
 
 # %% [markdown]
 # ## Read while it runs
@@ -82,6 +95,8 @@ for positions, norm in norms:
 # model computes for two texts; it is added to every token of another.
 
 # %%
+from minimsg.engine.lens import read
+
 middle = f"blocks.{num_layers // 2}.hook_resid_post"
 calm, angry = "I love this, it is wonderful!", "I hate this, it is terrible!"
 happy, unhappy = (
@@ -95,9 +110,9 @@ def steer(strength):
     return {middle: lambda values, place: values + strength * direction.to(values)}
 
 
-question = model.request("How was your day?", max_tokens=24, temperature=0)
+mood = model.request("How was your day?", max_tokens=24, temperature=0)
 for strength in (0, 4, -4):
-    tokens, _ = engine.run(question, hooks=steer(strength))
+    tokens, _ = engine.run(mood, hooks=steer(strength))
     print(f"{strength:3}: {tokenizer.decode(token.id for token in tokens)!r}")
 
 # %% [markdown]
@@ -111,11 +126,10 @@ from minimsg.engine.types import Token
 others = [
     model.request(text, max_tokens=24, temperature=0) for text in ("Count.", "Name a colour.")
 ]
-requests = [others[0], question, others[1]]
+requests = [others[0], mood, others[1]]
 alone = [engine.run(each)[0] for each in requests]
 together = {each.id: [] for each in requests}
-engine.hooks.add(question.id, steer(4))  # of a request that is about to be added
-for step in engine.steps(*requests):
+for step in engine.steps(*requests, hooks={mood.id: steer(4)}):
     for output in step.outputs:
         if isinstance(output, Token):
             together[output.request_id].append(output)

@@ -6,7 +6,7 @@ answer: its one right citation is the sentence that says it. Replies without the
 counted, not judged. Thresholds were chosen on the half of the documents that is for tuning.
 
 Knows batches without a server, by which it asks; what is cited is decided in
-`minimsg/citing/`.
+`minimsg/citing/`. What it costs is in `citing_cost.py`.
 """
 
 from __future__ import annotations
@@ -103,24 +103,28 @@ def measure_citations(model: str, settings: VersusSettings) -> dict[str, dict[st
     return {kind: asyncio.run(_scores(model, kind, settings)) for kind in KINDS}
 
 
-async def _scores(model: str, kind: str, settings: VersusSettings) -> dict[str, Score]:
-    server = ServerConfig(citations=kind, no_store=True)
+def asked(model: str, kind: str, settings: VersusSettings) -> Asked:
+    """How the model is asked, with one kind of attribution."""
+    server = ServerConfig(citations=kind, no_store=True, data_dir=settings.data_dir)
     engine = engine_config(settings, settings.threads or default_threads())
-    asked = Asked(model, engine, server, BY_TEMPLATE, OLD, ())
-    scores = {half: Score() for half in HALVES}
-    async with Answerer.open(asked) as answerer:
-        replies = await asyncio.gather(*(_reply(answerer, case, model) for case in cases()))
-    for case, content in zip(cases(), replies, strict=True):
-        scores[case.half].add(case, content)
-    return scores
+    return Asked(model, engine, server, BY_TEMPLATE, OLD, ())
 
 
-async def _reply(answerer: Answerer, case: Case, model: str) -> list[dict[str, Any]]:
-    """The blocks of the answer."""
+async def reply(answerer: Answerer, case: Case, model: str) -> dict[str, Any]:
+    """The message that answers a question."""
     params = json.dumps(case.params(model)).encode()
     _, result = await answerer.answer(Line(1, params, case.question, params))
-    blocks: list[dict[str, Any]] = json.loads(result)["message"]["content"]
-    return blocks
+    message: dict[str, Any] = json.loads(result)["message"]
+    return message
+
+
+async def _scores(model: str, kind: str, settings: VersusSettings) -> dict[str, Score]:
+    scores = {half: Score() for half in HALVES}
+    async with Answerer.open(asked(model, kind, settings)) as answerer:
+        messages = await asyncio.gather(*(reply(answerer, case, model) for case in cases()))
+    for case, message in zip(cases(), messages, strict=True):
+        scores[case.half].add(case, message["content"])
+    return scores
 
 
 def _block(document: Mapping[str, Any]) -> dict[str, Any]:

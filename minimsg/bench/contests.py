@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,7 @@ from minimsg.bench.findings import Agreement
 from minimsg.bench.llama import LlamaBench
 from minimsg.bench.rounds import Prompt, Round, Rounds, measure
 from minimsg.bench.servers import llama_server, our_server
-from minimsg.bench.serving import Rendered
+from minimsg.bench.serving import Rendered, Served
 from minimsg.bench.settings import (
     IN_PROCESS,
     LLAMA_BENCH,
@@ -28,11 +29,13 @@ from minimsg.bench.settings import (
     NO_PREFIX_CACHE,
     ORDINARY,
     TRANSFORMERS,
+    UNTRACED,
     Shapes,
     VersusSettings,
 )
 from minimsg.bench.sharing import measure_sharing
 from minimsg.bench.sides import Ours, Theirs, encode, make_prompts
+from minimsg.bench.traced import TRACED, measure_untraced, trace_lines
 from minimsg.config import EngineConfig
 from minimsg.errors import ConfigError
 from minimsg.loading import choose_dtype, load_engine
@@ -70,6 +73,7 @@ class Outcome:
     agreement: Agreement | None = None
     models: Mapping[str, Model] = field(default_factory=dict)  # whose accuracy belongs to it
     peer: dict[str, object] = field(default_factory=dict)  # what the other side says of itself
+    notes: list[str] = field(default_factory=list)  # to be said below the table
 
 
 def beside_transformers(contest: Contest) -> Outcome:
@@ -114,6 +118,23 @@ def beside_engine(contest: Contest) -> Outcome:
     with our_server(contest.folder, contest.settings, contest.threads) as ours:
         shapes = _reply_shapes(contest)
         return Outcome(measure(ours, engine, shapes, ours.texts, contest.rounds))
+
+
+def beside_untraced(contest: Contest) -> Outcome:
+    """Requests that are recorded, and the same ones that are not, in turn at one server.
+
+    Without its cache: the second to ask would have read nothing.
+    """
+    prompts, context = _prompts(contest), contest.shapes.context
+    shapes = _reply_shapes(contest)
+    steps = measure_untraced(
+        contest.load(), lambda number: prompts(number, context), shapes.batches, shapes.new_tokens
+    )
+    flags = (contest.folder, contest.settings, contest.threads, "--no-prefix-cache")
+    with our_server(*flags) as plain, closing(Served(plain.url, TRACED)) as traced:
+        figures = measure(traced, plain, shapes, plain.texts, contest.rounds)
+    peer: dict[str, object] = {"untraced_steps": [asdict(each) for each in steps]}
+    return Outcome(figures, peer=peer, notes=trace_lines(steps, figures))
 
 
 def beside_no_cache(contest: Contest) -> Outcome:
@@ -162,6 +183,7 @@ CONTESTS: Final[Mapping[str, Callable[[Contest], Outcome]]] = {
     IN_PROCESS: beside_engine,
     NO_PREFIX_CACHE: beside_no_cache,
     ORDINARY: beside_ordinary,
+    UNTRACED: beside_untraced,
 }
 
 

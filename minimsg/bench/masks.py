@@ -21,8 +21,8 @@ from minimsg.bench.sides import make_prompts
 from minimsg.constrain.constraint import Constraint
 from minimsg.constrain.grammars import Grammars
 from minimsg.constrain.vocabulary import Vocabulary
-from minimsg.engine.engine import Engine
-from minimsg.engine.types import BitMask, GenerationRequest, SamplingParams, TokenHook
+from minimsg.engine.engine import GREEDY, Engine
+from minimsg.engine.types import BitMask, GenerationRequest, TokenHook
 from minimsg.loading import load_engine
 from minimsg.parsing.calls import CallableTool
 from minimsg.prompt.chat import ChatModel
@@ -111,9 +111,8 @@ def measure_masks(folder: Path, settings: VersusSettings, context: int) -> dict[
 
 def _cost(engine: Engine, prompt: list[int], hook: Timed, num_tokens: int) -> MaskCost:
     """Of one greedy reply; its first step reads the prompt and is not counted."""
-    greedy = SamplingParams(temperature=0)
     steps = engine.steps(
-        GenerationRequest("bench-mask", prompt, num_tokens, sampling=greedy, hook=hook)
+        GenerationRequest("bench-mask", prompt, num_tokens, sampling=GREEDY, hook=hook)
     )
     times_s, start = [], perf_counter()
     for _ in steps:

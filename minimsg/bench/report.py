@@ -1,6 +1,6 @@
 """The arithmetic of a benchmark: from the times of requests to percentiles.
 
-Knows numbers only; `load.py` measures them and `bench.py` prints them.
+Knows numbers only; `load.py` measures them and `tables.py` shows them.
 """
 
 from __future__ import annotations

@@ -25,9 +25,11 @@ TEMPLATE_TOKENS: Final = 64  # of a chat template, more than those of the defaul
 
 
 @contextmanager
-def our_server(folder: Path, settings: VersusSettings, threads: int) -> Iterator[Served]:
-    """`minimsg serve` of the model in `folder`, until the block ends."""
-    flags = ["--dtype", settings.dtype, "--threads", str(threads), "--log-level", "warning"]
+def our_server(
+    folder: Path, settings: VersusSettings, threads: int, *more: str
+) -> Iterator[Served]:
+    """`minimsg serve` of the model in `folder`, with `more` flags, until the block ends."""
+    flags = [*more, "--dtype", settings.dtype, "--threads", str(threads), "--log-level", "warning"]
     if settings.kernel:
         flags += ["--kernel", settings.kernel]
     port = free_port()

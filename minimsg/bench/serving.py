@@ -8,7 +8,7 @@ rounds are in `rounds.py`; servers are started in `servers.py`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from time import perf_counter
 from typing import Final
@@ -27,11 +27,11 @@ REQUEST_S: Final = 600.0
 class Served:
     """A server at a base URL. Satisfies `Side`; to be closed."""
 
-    def __init__(self, url: str) -> None:
-        """Raises ConfigError if it lists no model."""
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
+        """Each request has these `headers`. Raises ConfigError if it lists no model."""
         self._loop = asyncio.Runner()
         try:
-            self._target = self._loop.run(_open(url))
+            self._target = self._loop.run(_open(url, headers or {}))
         except BaseException:
             self._loop.close()
             raise
@@ -50,6 +50,11 @@ class Served:
         """Different prompts of about so many tokens, by this server's count."""
         count = self._loop.run(words_for(tokens, self._target.count_tokens))
         return [words(count, seed=tokens * 1000 + place) for place in range(number)]
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return self._target.url
 
     @property
     def model(self) -> str:
@@ -101,9 +106,10 @@ def decode_rate(samples: Sequence[Sample]) -> float:
     return tokens / (last - first)
 
 
-async def _open(url: str) -> Target:
+async def _open(url: str, headers: Mapping[str, str]) -> Target:
     """Who answers there, asked by the first model of its list. Raises ConfigError."""
     target = Target(open_session(REQUEST_S), url, "")
+    target.session.headers.update(headers)
     try:
         target.model = await first_model(target)
     except ConfigError:

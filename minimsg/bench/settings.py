@@ -17,7 +17,7 @@ MAX_TOKENS = 1 << 20  # of a prompt that is to be read
 
 TRANSFORMERS, NO_PREFIX_CACHE, ORDINARY = "transformers", "no-prefix-cache", "ordinary"
 LLAMA_BENCH, LLAMA_SERVER, IN_PROCESS, MASKS = "llama-bench", "llama-server", "in-process", "masks"
-CITATIONS = "citations"
+CITATIONS, UNTRACED = "citations", "untraced"
 RIVALS = {
     TRANSFORMERS: "transformers",
     LLAMA_BENCH: "llama.cpp by its own benchmarks, a short run a round",
@@ -25,12 +25,11 @@ RIVALS = {
     IN_PROCESS: "our server, beside our engine without one",
     NO_PREFIX_CACHE: "our engine without its prefix cache",
     ORDINARY: "deterministic mode, beside our engine without it",
+    UNTRACED: "requests that are recorded beside others, at our server; and what all others pay",
     MASKS: "what a grammar costs, beside the rest of a step",
     CITATIONS: "replies that cite, beside known sources",
 }
 """What `--vs` can name."""
-SERVERS = (LLAMA_SERVER, IN_PROCESS)
-"""Those whose ours is a server."""
 DTYPES: tuple[str, ...] = next(
     each.metadata["choices"] for each in fields(EngineConfig) if each.name == "dtype"
 )

@@ -2,8 +2,7 @@
 
 Ours runs real steps (schedule, run, sample, commit); theirs is `model.generate`,
 greedy, with its cache. Same threads, same prompts of equal length, so that neither side
-pads. The rounds are in `rounds.py`, loading and report in
-`versus.py`.
+pads. The rounds are in `rounds.py`, loading in `contests.py`, the report in `versus.py`.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ import torch
 from minimsg.bench import prompts
 from minimsg.bench.findings import Agreement
 from minimsg.bench.rounds import Figures, Prompt
-from minimsg.engine.engine import Engine
+from minimsg.engine.engine import GREEDY, Engine
 from minimsg.engine.stepping import Step
-from minimsg.engine.types import Finish, GenerationRequest, SamplingParams, Token
+from minimsg.engine.types import Finish, GenerationRequest, Token
 from minimsg.errors import ConfigError, GenerationFailed
 from minimsg.prompt.chat import ChatModel
 from minimsg.prompt.render import render
@@ -38,7 +37,6 @@ class Ours:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.has_cache = engine.cache.is_on
         self._ids = count()
 
     def prefilling(self, prompts: Sequence[Prompt]) -> Figures:
@@ -93,9 +91,8 @@ class Ours:
         return list(replies.values())
 
     def _requests(self, prompts: Sequence[Prompt], max_tokens: int) -> list[GenerationRequest]:
-        greedy = SamplingParams(temperature=0)
         return [
-            GenerationRequest(f"bench-{next(self._ids)}", prompt, max_tokens, sampling=greedy)
+            GenerationRequest(f"bench-{next(self._ids)}", prompt, max_tokens, sampling=GREEDY)
             for prompt in prompts
         ]
 

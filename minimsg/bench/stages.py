@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Final, ParamSpec, TypeVar
@@ -64,21 +64,26 @@ def _cost(ours: Ours, prompts: Sequence[Prompt], num_steps: int) -> StepCost:
     )
 
 
-@contextmanager
-def timed_stages(engine: Engine) -> Iterator[dict[str, float]]:
+def timed_stages(engine: Engine) -> AbstractContextManager[dict[str, float]]:
     """Seconds spent in each method that a step calls, by its name, while the block runs."""
+    return timed(
+        (engine, "step"),
+        (engine.scheduler, "schedule"),
+        (engine.scheduler, "commit"),
+        (engine.runner, "run"),
+        (engine.runner.model, "forward"),  # a module, by the contract
+        (engine.sampler, "sample"),
+    )
+
+
+@contextmanager
+def timed(*methods: tuple[object, str]) -> Iterator[dict[str, float]]:
+    """Seconds spent in each of these methods, an object and a name, while the block runs."""
     seconds: dict[str, float] = defaultdict(float)
     with ExitStack() as stack:
-        for owner, name in (
-            (engine, "step"),
-            (engine.scheduler, "schedule"),
-            (engine.scheduler, "commit"),
-            (engine.runner, "run"),
-            (engine.runner.model, "forward"),  # a module, by the contract
-            (engine.sampler, "sample"),
-        ):
-            timed = _timed(name, getattr(owner, name), seconds)
-            stack.enter_context(replaced(owner, name, timed))
+        for owner, name in methods:
+            by = _timed(name, getattr(owner, name), seconds)
+            stack.enter_context(replaced(owner, name, by))
         yield seconds
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 def load_table(levels: list[Level]) -> Table:
     """One row for each number of streams."""
-    table = Table(title=f"times are {'/'.join(QUANTILES)} in ms", box=SIMPLE, title_justify="left")
-    for heading in ("streams", "requests", "errors", "TTFT", "per token", "tokens/s", "prefill/s"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ("streams", "requests", "errors", "TTFT", "per token", "tokens/s", "prefill/s")
+    table = _table(f"times are {'/'.join(QUANTILES)} in ms", headings)
     for level in levels:
         table.add_row(
             str(level.streams),
@@ -41,11 +40,9 @@ def load_table(levels: list[Level]) -> Table:
 def versus_table(vs: str, comparison: Comparison) -> Table:
     """One row for each figure: both sides, ratios, the limit, and what ours costs in accuracy."""
     title = f"minimsg and {vs}, tokens/s: medians; ratios are made inside each round"
-    table = Table(title=title, box=SIMPLE, title_justify="left", padding=(0, 1))
-    table.add_column("figure")
+    headings = ("minimsg", "other", "ratio", "min", "max", "of limit", "KL", "agreed")
+    table = _table(title, headings, label="figure")
     findings, limits = comparison.findings, comparison.limits
-    for heading in ("minimsg", "other", "ratio", "min", "max", "of limit", "KL", "agreed"):
-        table.add_column(heading, justify="right", no_wrap=True)
     accuracy = accuracy_cells(findings.accuracy.get("ours"))
     for key, spread in findings.spreads.items():
         rounds, limit = findings.figures[key], limits.figures.get(key) if limits else None
@@ -67,11 +64,9 @@ def accuracy_cells(accuracy: Accuracy | None) -> tuple[str, str]:
 
 def citations_table(scores: Mapping[str, Mapping[str, Score]]) -> Table:
     """A row for each kind of attribution and half of the questions."""
+    headings = ("questions", "answered", "cited", "right", "precision", "recall")
     title = "citations of answers whose source is known"
-    table = Table(title=title, box=SIMPLE, title_justify="left")
-    table.add_column("--citations")
-    for heading in ("questions", "answered", "cited", "right", "precision", "recall"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = _table(title, headings, label="--citations")
     for kind, halves in scores.items():
         for half, score in halves.items():
             numbers = (score.questions, score.answered, score.citations, score.right)
@@ -83,11 +78,9 @@ def citations_table(scores: Mapping[str, Mapping[str, Score]]) -> Table:
 
 def masks_table(costs: Mapping[str, MaskCost]) -> Table:
     """One row for each way of holding a reply."""
+    headings = ("tokens", "median", "mean", "max", "step", "% of a step")
     title = "ms that a grammar takes for each token, beside the rest of a step"
-    table = Table(title=title, box=SIMPLE, title_justify="left")
-    table.add_column("held by")
-    for heading in ("tokens", "median", "mean", "max", "step", "% of a step"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = _table(title, headings, label="held by")
     for name, cost in costs.items():
         figures = (cost.median_ms, cost.mean_ms, cost.max_ms, cost.step_ms, cost.percent)
         table.add_row(name, str(cost.tokens), *(f"{figure:.2f}" for figure in figures))
@@ -96,11 +89,8 @@ def masks_table(costs: Mapping[str, MaskCost]) -> Table:
 
 def steps_table(costs: list[StepCost]) -> Table:
     """One row for each number of streams: where a decode step's time goes."""
-    table = Table(
-        title="ms of a decode step; our own is all but the model", box=SIMPLE, title_justify="left"
-    )
-    for heading in ("streams", "step", *costs[0].stages_ms, "own %"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ("streams", "step", *costs[0].stages_ms, "own %")
+    table = _table("ms of a decode step; our own is all but the model", headings)
     for cost in costs:
         figures = (cost.step_ms, *cost.stages_ms.values())
         cells = [f"{figure:.2f}" for figure in figures]
@@ -111,15 +101,23 @@ def steps_table(costs: list[StepCost]) -> Table:
 def watched_table(loads: list[Watched]) -> Table:
     """One row for each load on the server."""
     title = f"a server under load; lag of its event loop is {'/'.join(QUANTILES)} in ms"
-    table = Table(title=title, box=SIMPLE, title_justify="left")
-    for heading in ("streams", "answered", "errors", "tokens/s", "lag"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = _table(title, ("streams", "answered", "errors", "tokens/s", "lag"))
     for load in loads:
         lag = "/".join(f"{load.lag_ms[name]:.1f}" for name in QUANTILES) if load.lag_ms else "-"
         errors = str(sum(load.errors.values()))
         table.add_row(
             str(load.streams), str(load.answered), errors, f"{load.tokens_per_s:.1f}", lag
         )
+    return table
+
+
+def _table(title: str, headings: Iterable[str], *, label: str | None = None) -> Table:
+    """A table that has no rows yet: columns of figures, after one of words if it has a label."""
+    table = Table(title=title, box=SIMPLE, title_justify="left")
+    if label is not None:
+        table.add_column(label)
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
     return table
 
 

@@ -40,6 +40,7 @@ class Comparison:
     findings: Findings
     limits: Limits | None
     head: dict[str, object]
+    notes: list[str]
 
     def lines(self) -> list[str]:
         """What is said below the table of the figures."""
@@ -52,6 +53,7 @@ class Comparison:
         if agreement := findings.agreement:
             lines.append(f"greedy tokens that agree: {agreement.same} of {agreement.tokens}")
         lines += [f"no verdict: {reason}" for reason in findings.noise]
+        lines += self.notes
         verdicts = findings.verdicts or {}
         return lines + [f"{key}: minimsg is {verdict}" for key, verdict in verdicts.items()]
 
@@ -90,9 +92,8 @@ def compare(
     if with_limits and vs != NO_PREFIX_CACHE:
         limits = _limits(folder, settings, shapes, outcome.figures)
     findings = Findings(outcome.figures, load_before, outcome.agreement, accuracy)
-    return Comparison(
-        findings, limits, _head(folder, settings, shapes, threads) | {"peer": outcome.peer}
-    )
+    head = _head(folder, settings, shapes, threads) | {"peer": outcome.peer}
+    return Comparison(findings, limits, head, outcome.notes)
 
 
 def named_dtype(name: str) -> str:

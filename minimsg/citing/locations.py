@@ -18,7 +18,13 @@ from typing import NamedTuple
 from minimsg.citing.sentences import sentence_spans
 from minimsg.prompt.pdfs import PdfPages
 from minimsg.prompt.uploads import file_id_of
-from minimsg.protocol.cited import ReplyCitation
+from minimsg.protocol.cited import (
+    BlockCitation,
+    CharCitation,
+    DocumentCitation,
+    PageCitation,
+    ReplyCitation,
+)
 from minimsg.protocol.content import (
     ContentSource,
     DocumentBlock,
@@ -53,55 +59,46 @@ def locations_of(block: Citable, index: int) -> Iterator[Located]:
 
 def _of_text(block: DocumentBlock, text: str, index: int) -> Iterator[Located]:
     for begin, end in sentence_spans(text):
-        yield Located(
-            0,
-            begin,
-            {
-                "type": "char_location",
-                "cited_text": text[begin:end],
-                "document_index": index,
-                "document_title": block.title,
-                "file_id": file_id_of(block),
-                "start_char_index": begin,
-                "end_char_index": end,
-            },
+        citation = CharCitation(
+            type="char_location",
+            **_of_document(block, index, text[begin:end]),
+            start_char_index=begin,
+            end_char_index=end,
         )
+        yield Located(0, begin, citation)
 
 
 def _of_pages(block: DocumentBlock, texts: Sequence[str], index: int) -> Iterator[Located]:
     for part, text in enumerate(texts):
         for begin, end in sentence_spans(text):
-            yield Located(
-                part,
-                begin,
-                {
-                    "type": "page_location",
-                    "cited_text": text[begin:end],
-                    "document_index": index,
-                    "document_title": block.title,
-                    "file_id": file_id_of(block),
-                    "start_page_number": part + 1,
-                    "end_page_number": part + 2,
-                },
+            citation = PageCitation(
+                type="page_location",
+                **_of_document(block, index, text[begin:end]),
+                start_page_number=part + 1,
+                end_page_number=part + 2,
             )
+            yield Located(part, begin, citation)
 
 
 def _of_blocks(block: DocumentBlock, blocks: Sequence[Wire], index: int) -> Iterator[Located]:
     for part, inner in enumerate(blocks):
         if isinstance(inner, TextBlock) and inner.text.strip():
-            yield Located(
-                part,
-                0,
-                {
-                    "type": "content_block_location",
-                    "cited_text": inner.text,
-                    "document_index": index,
-                    "document_title": block.title,
-                    "file_id": file_id_of(block),
-                    "start_block_index": part,
-                    "end_block_index": part + 1,
-                },
+            citation = BlockCitation(
+                type="content_block_location",
+                **_of_document(block, index, inner.text),
+                start_block_index=part,
+                end_block_index=part + 1,
             )
+            yield Located(part, 0, citation)
+
+
+def _of_document(block: DocumentBlock, index: int, cited: str) -> DocumentCitation:
+    return {
+        "cited_text": cited,
+        "document_index": index,
+        "document_title": block.title,
+        "file_id": file_id_of(block),
+    }
 
 
 def _of_search_result(block: SearchResultBlock, index: int) -> Iterator[Located]:

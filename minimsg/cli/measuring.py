@@ -106,16 +106,20 @@ def measure_masks(load: LoadSettings, settings: VersusSettings, console: Console
 
 
 def measure_citations(load: LoadSettings, settings: VersusSettings, console: Console) -> Report:
-    """How often replies cite the sentence that they were taken from."""
+    """How often replies cite the sentence that they were taken from, and what that costs."""
     from minimsg.bench.tables import citations_table
 
     model, _ = _model(load, settings)
     from minimsg.bench.citations import measure_citations as measure
+    from minimsg.bench.citing_cost import measure_cost
     from minimsg.bench.foreign import quiet
 
+    load_before = load_average()
     with quiet():
+        cost = measure_cost(model, settings)
         scores = measure(model, settings)
     console.print(citations_table(scores))
+    console.print(cost.words())
     return {
         "kind": CITATIONS,
         "model": model,
@@ -123,6 +127,8 @@ def measure_citations(load: LoadSettings, settings: VersusSettings, console: Con
             kind: {half: score.as_dict() for half, score in halves.items()}
             for kind, halves in scores.items()
         },
+        "cost": cost.as_dict(),
+        "load_average_before": load_before,
         "machine": machine().as_dict(),
         "versions": versions(VERSUS_PACKAGES),
     }

@@ -102,12 +102,6 @@ def show(value: object) -> str:
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}... ({len(text)} characters)"
 
 
-def names_in(text: str) -> set[str]:
-    """The names that an expression uses, functions and constants aside."""
-    found = {node.id for node in ast.walk(_parse(text)) if isinstance(node, ast.Name)}
-    return found - FUNCTIONS.keys() - CONSTANTS.keys()
-
-
 @cache
 def _parse(text: str) -> ast.expr:
     try:

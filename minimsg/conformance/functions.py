@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
+from minimsg.conformance.cited import pdf, picked, spans, within
+
 
 class Missing:
     """What is not there: false, and equal to nothing but itself."""
@@ -190,6 +192,6 @@ _PLAIN: Final[dict[str, Callable[..., object]]] = {
 _OURS: Final[tuple[Callable[..., object], ...]] = (
     has, total, each, kinds, of_kind, of_result, deltas, matches, unique, same, parsed, is_json,
     is_integer, is_text, is_object, is_list, contains_any, count, repeat, nested, many,
-    numbered, png, plus, minus, joined, hexadecimal,
+    numbered, png, plus, minus, joined, hexadecimal, pdf, picked, spans, within,
 )  # fmt: skip
 FUNCTIONS: Final[dict[str, Callable[..., object]]] = _PLAIN | {f.__name__: f for f in _OURS}

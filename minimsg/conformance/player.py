@@ -182,6 +182,8 @@ CONSTANT_NAMES: Final[dict[str, object]] = {
     "long": " ".join(f"Rule {n}: answer number {n} politely and in order." for n in range(24)),
     "letters": [*"etaoinshrdlucmfwypvbgkjqxz"],
     "small_tool": {"name": "tool", "input_schema": {"type": "object"}},
+    "facts": "Grüße 👩‍🚀 aus Köln! The mill was built in 1871. Its wheel turned until 1924.",
+    "repeat": {"type": "text", "text": "Repeat what you were given, word for word."},
     "turn": {"role": "user", "content": "Say hello."},
     "long_turn": {"role": "user", "content": "Say hello, and then say it again, a little louder."},
 }

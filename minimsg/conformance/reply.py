@@ -102,6 +102,12 @@ class Reply:
         """All that text blocks say."""
         return "".join(str(block.get("text", "")) for block in self.blocks_of("text"))
 
+    @property
+    def citations(self) -> list[object]:
+        """All that text blocks cite, in order."""
+        found = (block.get("citations") for block in self.blocks_of("text"))
+        return [each for cited in found if isinstance(cited, list) for each in cited]
+
     def blocks_of(self, kind: str) -> list[Json]:
         """The content blocks of one type."""
         content = self.body.get("content") if isinstance(self.body, Mapping) else None
@@ -157,6 +163,9 @@ def fold(events: list[Json]) -> Json | None:
 
 def _grow(block: Json, delta: Json) -> None:
     key = GROWING.get(str(delta.get("type")))
+    if delta.get("type") == "citations_delta":
+        before = block.get("citations")
+        block["citations"] = [*(before if isinstance(before, list) else []), delta.get("citation")]
     if key is not None:
         block[key] = str(block.get(key, "")) + str(delta.get(key, ""))
 

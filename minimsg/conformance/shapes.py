@@ -20,10 +20,81 @@ Text = Annotated[str, Field(strict=True)]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")]
 
 
+class CharLocation(TypedDict):
+    type: Literal["char_location"]
+    cited_text: Text
+    document_index: Count
+    document_title: NotRequired[str | None]
+    file_id: NotRequired[str | None]
+    start_char_index: Count
+    end_char_index: Count
+
+
+class PageLocation(TypedDict):
+    type: Literal["page_location"]
+    cited_text: Text
+    document_index: Count
+    document_title: NotRequired[str | None]
+    file_id: NotRequired[str | None]
+    start_page_number: Count
+    end_page_number: Count
+
+
+class BlockLocation(TypedDict):
+    type: Literal["content_block_location"]
+    cited_text: Text
+    document_index: Count
+    document_title: NotRequired[str | None]
+    file_id: NotRequired[str | None]
+    start_block_index: Count
+    end_block_index: Count
+
+
+class SearchLocation(TypedDict):
+    type: Literal["search_result_location"]
+    cited_text: Text
+    search_result_index: Count
+    source: Text
+    title: NotRequired[str | None]
+    start_block_index: Count
+    end_block_index: Count
+
+
+class OtherLocation(TypedDict):
+    """One of a kind that only some servers have."""
+
+    type: Filled
+    cited_text: Text
+
+
+LOCATIONS: Final = (
+    "char_location",
+    "page_location",
+    "content_block_location",
+    "search_result_location",
+)
+
+
+def location_of(citation: object) -> str:
+    """Which of the locations above one is, by its tag."""
+    kind = citation.get("type") if isinstance(citation, dict) else None
+    return kind if kind in LOCATIONS else "other"
+
+
+Citation = Annotated[
+    Annotated[CharLocation, Tag("char_location")]
+    | Annotated[PageLocation, Tag("page_location")]
+    | Annotated[BlockLocation, Tag("content_block_location")]
+    | Annotated[SearchLocation, Tag("search_result_location")]
+    | Annotated[OtherLocation, Tag("other")],
+    Discriminator(location_of),
+]
+
+
 class TextBlock(TypedDict):
     type: Literal["text"]
     text: Text
-    citations: NotRequired[list[Any] | None]
+    citations: NotRequired[list[Citation] | None]
 
 
 class ThinkingBlock(TypedDict):

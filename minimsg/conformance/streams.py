@@ -102,7 +102,7 @@ def start(reply: Reply) -> str | None:
 
 
 def opening(reply: Reply) -> str | None:
-    """A block opens empty: its text, thinking or input comes in deltas."""
+    """A block opens empty: its text, citations, thinking or input come in deltas."""
     for event in _of(reply, "content_block_start"):
         block = event.get("content_block")
         if not isinstance(block, dict):
@@ -110,17 +110,21 @@ def opening(reply: Reply) -> str | None:
         for key, value in EMPTY.get(str(block.get("type")), {}).items():
             if block.get(key) != value:
                 return f"content_block.{key} is {block.get(key, 'missing')!r}, not {value!r}"
+        if block.get("citations"):
+            return "content_block.citations is not empty"
     return None
 
 
 def growth(reply: Reply) -> str | None:
-    """Every delta holds the text that its type promises."""
+    """Every delta holds the text, or the citation, that its type promises."""
     for event in _of(reply, "content_block_delta"):
         delta = event.get("delta")
         kind = delta.get("type") if isinstance(delta, dict) else None
         key = GROWING.get(str(kind))
         if not isinstance(delta, dict) or (key and not isinstance(delta.get(key), str)):
             return f"a delta {json.dumps(delta)[:80]} without its {key or 'type'}"
+        if kind == "citations_delta" and not isinstance(delta.get("citation"), dict):
+            return f"a delta {json.dumps(delta)[:80]} without its citation"
     return None
 
 

@@ -5,8 +5,10 @@ Knows ids, positions and page tables; who got how many tokens is the scheduler's
 
 from __future__ import annotations
 
-from minimsg.engine.places import axes_of, cuts
-from minimsg.engine.types import Batch, PictureRows, Sequence
+from collections.abc import Iterator
+
+from minimsg.engine.places import axes_of
+from minimsg.engine.types import Batch, GenerationRequest, PictureRows, Sequence
 
 
 def build_batch(spans: list[tuple[Sequence, int]], page_size: int) -> Batch:
@@ -45,13 +47,18 @@ def build_batch(spans: list[tuple[Sequence, int]], page_size: int) -> Batch:
 def _add_pictures(batch: Batch, sequences: list[Sequence]) -> None:
     """Say which rows stand for images, and where all rows stand among them."""
     batch.axes.extend([[], [], []])
-    for index, sequence in enumerate(sequences):
-        row, request = batch.query_starts[index], sequence.request
-        stop = batch.context_lens[index]
-        start = stop - (batch.query_starts[index + 1] - row)
-        for axis, positions in zip(batch.axes, axes_of(request.images, start, stop), strict=True):
+    parts = zip(sequences, batch.rows.values(), batch.spans.values(), strict=True)
+    for sequence, rows, span in parts:
+        axes = axes_of(sequence.request.images, span.start, span.stop)
+        for axis, positions in zip(batch.axes, axes, strict=True):
             axis.extend(positions)
-        batch.pictures.extend(
-            PictureRows(request.tenant, image, row + place, first, size)
-            for image, place, first, size in cuts(request.images, start, stop)
-        )
+        batch.pictures.extend(_pictures(sequence.request, span, rows.start))
+
+
+def _pictures(request: GenerationRequest, span: range, row: int) -> Iterator[PictureRows]:
+    """What the positions of `span`, which have the rows from `row` on, show of images."""
+    for image in request.images:
+        start, stop = max(span.start, image.start), min(span.stop, image.stop)
+        if start < stop:
+            first, count = start - image.start, stop - start
+            yield PictureRows(request.tenant, image, row + start - span.start, first, count)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from minimsg.engine.differences import largest_difference
 from minimsg.engine.engine import Engine
 from minimsg.engine.lens import Reading
 from minimsg.errors import ConfigError
@@ -93,7 +94,4 @@ def name_of(engine: Engine) -> str:
 
 
 def _difference(point: str, ours: Tensor, other: Tensor) -> Difference:
-    ours, other = ours.float(), other.float()
-    absolute = float((ours - other).abs().max())
-    largest = float(ours.abs().max())
-    return Difference(point, absolute, absolute / largest if largest else absolute)
+    return Difference(point, *largest_difference(other, ours))

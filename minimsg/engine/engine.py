@@ -1,14 +1,13 @@
 """The heart: `step` schedules, runs, samples, commits. Token ids in, token ids out.
 
 Knows no HTTP, JSON or text. One thread steps an engine: that of a script or notebook through
-`generate` and `steps`, a server's in `worker.py`. Read on in the order of the five
-lines: `scheduler.py`, `runner.py`, `sampler.py`, and the scheduler's `commit`.
+`generate` and `steps`, a server's in `worker.py`. Read on in the order of `step`:
+`scheduler.py`, `runner.py`, `sampler.py`, and the scheduler's `commit`.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import secrets
 import threading
 from collections.abc import Mapping
@@ -21,7 +20,6 @@ from torch import Tensor
 from minimsg.config import EngineConfig
 from minimsg.engine.attending import with_attention
 from minimsg.engine.cache import PagedKVCache
-from minimsg.engine.draw import NUM_CANDIDATES
 from minimsg.engine.entries import Entries
 from minimsg.engine.kernel_check import KernelCheck
 from minimsg.engine.memory import plan_cache
@@ -29,6 +27,7 @@ from minimsg.engine.page_map import page_map
 from minimsg.engine.pages import PagePool
 from minimsg.engine.prefix import PrefixIndex
 from minimsg.engine.prompt_cache import PromptCache
+from minimsg.engine.request_check import check_images, check_numbers
 from minimsg.engine.runner import Runner
 from minimsg.engine.sampler import Sampler
 from minimsg.engine.scheduler import Scheduler
@@ -49,7 +48,7 @@ from minimsg.engine.types import (
     Token,
 )
 from minimsg.engine.watching import Functions, Hooks
-from minimsg.errors import ConfigError, GenerationFailed, InvalidRequest
+from minimsg.errors import ConfigError, GenerationFailed
 from minimsg.models.contract import Model, SeeingModel
 
 logger = logging.getLogger("minimsg")
@@ -94,7 +93,7 @@ class Engine:
             self.runner.check = KernelCheck(model, config.check_kernels)
         self.draft_counts = DraftCounts()
         self.sampler = Sampler(one_by_one=config.deterministic)
-        self.timeline = Timeline(config.page_size)
+        self.timeline = Timeline(config.page_size, self.runner.layer_errors)
         self.batch: Batch | None = None  # the latest, for those who look on,
         self.logits: Tensor | None = None  # and what its rows were sampled from, if it went well
         self._lock = threading.Lock()  # guards scheduler and cache: requests come from any thread
@@ -165,8 +164,9 @@ class Engine:
 
     def look(self) -> Snapshot:
         """What the engine is doing, from any thread."""
+        checks = None if self.runner.check is None else self.runner.check.checks
         with self._lock:
-            return snapshot(self.scheduler, self.num_steps)
+            return snapshot(self.scheduler, self.num_steps, checks)
 
     @property
     def num_steps(self) -> int:
@@ -181,7 +181,7 @@ class Engine:
     def check(self, request: GenerationRequest) -> None:
         """Raise `InvalidRequest` for what would fail later, or fail others. Safe in any thread."""
         self.scheduler.check_length(len(request.prompt_ids))
-        check_request(request, self.vocab_size)
+        check_numbers(request, self.vocab_size)
         check_images(request, sees=self.sees)
 
     def steps(
@@ -262,44 +262,3 @@ class Engine:
                 with self._lock:
                     outputs += self.scheduler.commit(part, tokens)
         return outputs
-
-
-def check_request(request: GenerationRequest, vocab_size: int) -> None:
-    """Raise `InvalidRequest` unless every number is one that the model and sampler can take."""
-    ids, sampling = request.prompt_ids, request.sampling
-    in_vocabulary = len(ids) > 0 and min(ids) >= 0 and max(ids) < vocab_size
-    penalty = sampling.repetition_penalty
-    rules = [
-        (len(ids) > 0, "", "the prompt has no tokens"),
-        (in_vocabulary, "", f"the prompt has ids outside 0..{vocab_size - 1}"),
-        (request.max_tokens >= 0, "max_tokens", "must not be negative"),
-        (0 <= sampling.temperature < math.inf, "temperature", "must be finite and not negative"),
-        (0 <= sampling.top_p <= 1, "top_p", "must be between 0 and 1"),
-        (sampling.top_k >= 0, "top_k", "must not be negative"),
-        (0 < penalty < math.inf, "repetition_penalty", "must be finite and positive"),
-        (
-            0 <= sampling.top_logprobs <= NUM_CANDIDATES,
-            "top_logprobs",
-            f"must be between 0 and {NUM_CANDIDATES}",
-        ),
-    ]
-    for holds, path, why in rules:
-        if not holds:
-            raise InvalidRequest(path, why)
-    if any(not 0 <= start <= stop <= len(ids) for start, stop in request.passages):
-        raise InvalidRequest("", "a passage lies outside the prompt")
-
-
-def check_images(request: GenerationRequest, *, sees: bool) -> None:
-    """Raise `InvalidRequest` unless the images are such as the model can see, in their order."""
-    if request.images and not sees:
-        raise InvalidRequest("", "the model does not read images")
-    end = 0
-    for image in request.images:
-        num_tokens = image.stop - image.start
-        if image.start < end or image.stop > len(request.prompt_ids) or num_tokens < 1:
-            raise InvalidRequest("", "the images do not lie in the prompt one after the other")
-        if num_tokens != image.rows * image.columns:
-            why = f"an image of {image.rows} by {image.columns} has {num_tokens} ids"
-            raise InvalidRequest("", why)
-        end = image.stop

@@ -20,7 +20,7 @@ from torch import Tensor
 from minimsg.engine.cache import PagedKVCache
 from minimsg.kernels.capture import Capture, Captured, cuda_graph
 from minimsg.kernels.triton_paged import Backend
-from minimsg.kernels.triton_plan import Plan, PlannedLayout
+from minimsg.kernels.triton_plan import Plan, PlannedLayout, power_of_two
 from minimsg.models.contract import Inputs, Model
 
 MAX_ROWS = 256  # of a captured batch; beyond, the operations are large enough
@@ -114,9 +114,4 @@ def decode_graphs(model: Model, cache: PagedKVCache, device: torch.device) -> De
 
 def padded_size(num_rows: int, num_pages: int) -> tuple[int, int]:
     """Rows of the captured step, and columns of its page table: powers of two."""
-    return _power_of_two(num_rows), max(MIN_COLUMNS, _power_of_two(num_pages))
-
-
-def _power_of_two(number: int) -> int:
-    """The next one, from `number` on."""
-    return 1 << (number - 1).bit_length()
+    return power_of_two(num_rows), max(MIN_COLUMNS, power_of_two(num_pages))

@@ -6,19 +6,20 @@ attended by `kernels/reference.py`, over a copy of the pages that the step reads
 results are compared. What the kernel gave goes on, so replies stay as they are, and the
 steps between have no cost. Products of linear layers are not computed twice: their plain
 weights are gone where a kernel has taken them over. In deterministic mode, with the kernel
-`tiled`, a step is as many steps as it has tiles. Knows one step at a time; what is counted
-is read by `server/metrics.py`.
+`tiled`, a step is run in tiles, and all of them are checked. Knows one step at a time; what
+came of it is in `/metrics`, in records and on the page.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Final
 
 import torch
 from torch import Tensor
 
+from minimsg.engine.differences import largest_difference
+from minimsg.engine.types import Checks
 from minimsg.errors import ConfigError
 from minimsg.kernels import reference
 from minimsg.kernels.contract import Layout, Pages
@@ -29,18 +30,6 @@ logger = logging.getLogger("minimsg")
 PROJECTED: Final = ("attn.hook_q", "attn.hook_k", "attn.hook_v")
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedStep:
-    """The errors of a step: of each layer the largest, of the largest value there."""
-
-    errors: tuple[float, ...]  # (layers,)
-
-    @property
-    def largest(self) -> float:
-        """Of all layers."""
-        return max(self.errors)
-
-
 class KernelCheck:
     """Decides which steps are checked, and keeps what came of it."""
 
@@ -49,24 +38,31 @@ class KernelCheck:
         if not isinstance(model, WatchedModel):
             raise ConfigError("check_kernels: the model has no layers that a kernel computes")
         self.num_layers = len(model.cache_specs)
-        self.num_steps = 0  # that were checked
-        self.worst = [0.0] * self.num_layers  # of all of them
-        self.latest: CheckedStep | None = None
+        self.checks: Checks | None = None  # of all steps so far
         self._share, self._due = share, 0.0
+        self._is_due = self._is_noted = False  # in the step that runs
+
+    def begin(self) -> None:
+        """A step begins, of one run or several."""
+        self._due += self._share
+        self._is_due, self._is_noted = self._due >= 1, False
+        self._due -= self._is_due
 
     def watch(self) -> CheckingWatch | None:
-        """Who looks at the next step, if it is to be checked."""
-        self._due += self._share
-        if self._due < 1:
-            return None
-        self._due -= 1
-        return CheckingWatch(self)
+        """Who looks at a run of the step, if it is to be checked."""
+        return CheckingWatch(self) if self._is_due else None
 
-    def note(self, step: CheckedStep) -> None:
-        """A step was checked."""
-        self.latest = step
-        self.worst = [max(pair) for pair in zip(self.worst, step.errors, strict=True)]
-        self.num_steps += 1
+    def note(self, errors: tuple[float, ...]) -> None:
+        """A run was checked: of each layer the largest error, of the largest value there."""
+        told = self.checks or Checks(0, (), ())
+        latest = _largest(told.latest, errors) if self._is_noted else errors
+        num_steps = told.num_steps + (not self._is_noted)
+        self.checks = Checks(num_steps, latest, _largest(told.worst, errors))
+        self._is_noted = True
+
+    def step_errors(self) -> tuple[float, ...] | None:
+        """Those of the latest step, if it was checked."""
+        return self.checks.latest if self.checks is not None and self._is_noted else None
 
 
 class CheckingWatch:
@@ -94,7 +90,7 @@ class CheckingWatch:
             return
         self._errors.append(error)
         if len(self._errors) == self._check.num_layers:
-            self._check.note(CheckedStep(tuple(self._errors)))
+            self._check.note(tuple(self._errors))
 
 
 def _expected(attended: Attended, heads: Tensor) -> Tensor:
@@ -120,11 +116,13 @@ def _copied(pages: Pages, layout: Layout) -> tuple[Pages, Layout]:
     return copied, Layout(layout.query_starts, layout.context_lens, places, slots)
 
 
+def _largest(some: tuple[float, ...], others: tuple[float, ...]) -> tuple[float, ...]:
+    """Layer by layer; of no errors and some, those."""
+    return tuple(map(max, some, others)) if some else others
+
+
 def _error(attended: Attended, expected: Tensor) -> float:
     """The largest difference of the rows that are somebody's, of the largest value there."""
     starts = attended.layout.query_starts
     rows = slice(starts[0], starts[-1])
-    output, expected = attended.output[rows].float(), expected[rows].float()
-    largest = float(expected.abs().max())
-    difference = float((output - expected).abs().max())
-    return difference / largest if largest else difference
+    return largest_difference(attended.output[rows], expected[rows])[1]

@@ -26,8 +26,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from minimsg.engine.engine import Engine
-from minimsg.engine.types import GenerationRequest, SamplingParams
+from minimsg.engine.engine import GREEDY, Engine
+from minimsg.engine.types import GenerationRequest
 from minimsg.engine.watching import Functions, Place
 from minimsg.errors import InvalidRequest
 from minimsg.models.contract import WatchedModel
@@ -91,9 +91,10 @@ def question(prompt: Prompt, positions: Iterable[int] | None = None) -> Generati
         id=secrets.token_hex(8),
         prompt_ids=prompt.prompt_ids[:stop],
         max_tokens=0,
-        sampling=SamplingParams(temperature=0),
+        sampling=GREEDY,
         hook=None,
         marks=(),
+        passages=(),
         images=tuple(image for image in prompt.images if image.stop <= stop),
     )
 

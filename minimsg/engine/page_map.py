@@ -6,6 +6,7 @@ Knows page numbers and ids of requests. How it is drawn is in `minimsg/show/`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 from minimsg.engine.scheduler import Scheduler
 
@@ -32,17 +33,22 @@ class PageMap:
         return users
 
     @property
+    def used(self) -> frozenset[int]:
+        """Pages that requests use."""
+        return frozenset(chain.from_iterable(self.tables.values()))
+
+    @property
     def cached(self) -> frozenset[int]:
         """Pages that nobody uses, kept for who begins alike."""
-        return self.kept.difference(*self.tables.values())
+        return self.kept - self.used
 
     @property
     def num_free(self) -> int:
         """Pages that hold nothing of use."""
-        return self.num_pages - len(self.kept.union(*self.tables.values()))
+        return self.num_pages - len(self.kept | self.used)
 
     def _repr_html_(self) -> str:
-        from minimsg.show.steps import show_pages
+        from minimsg.show.batches import show_pages
 
         return show_pages(self)
 

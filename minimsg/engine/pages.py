@@ -88,10 +88,6 @@ class PagePool:
         """How many users a page has; 0 if it is free or cached."""
         return self._references[page]
 
-    def copy(self, most: int) -> tuple[list[int], frozenset[int]]:
-        """The references of at most `most` pages, the first ones, and which of all are kept."""
-        return self._references[:most], frozenset(self._kept)
-
     def check(self) -> None:
         """Assert the invariant."""
         unused = {page for page in range(self.num_pages) if not self._references[page]}

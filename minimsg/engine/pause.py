@@ -41,6 +41,10 @@ class Pause:
         """Let it go on."""
         self._until, self._num_steps = 0.0, 0
 
+    def drop_steps(self) -> None:
+        """There is nothing to step through: what comes later is held from its first step."""
+        self._num_steps = 0
+
     def note_step(self) -> None:
         """A step was taken."""
         self._num_steps = max(0, self._num_steps - 1)

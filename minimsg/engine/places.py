@@ -8,29 +8,11 @@ Knows numbers only. Used by `batch.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from minimsg.engine.types import ImageSpan
 
 Axes = tuple[list[int], list[int], list[int]]  # time, row, column
-
-
-class Cut(NamedTuple):
-    """The part of an image whose ids lie in a range: `size` from `first` on, at `place` there."""
-
-    image: ImageSpan
-    place: int
-    first: int
-    size: int
-
-
-def cuts(images: Iterable[ImageSpan], start: int, stop: int) -> Iterator[Cut]:
-    """What ids `start` to `stop` show of `images`."""
-    for image in images:
-        begin, end = max(start, image.start), min(stop, image.stop)
-        if begin < end:
-            yield Cut(image, begin - start, begin - image.start, end - begin)
 
 
 def axes_of(images: Iterable[ImageSpan], start: int, stop: int) -> Axes:

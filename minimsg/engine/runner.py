@@ -12,7 +12,7 @@ from torch import Tensor
 from minimsg.engine.cache import PagedKVCache
 from minimsg.engine.encodings import Encodings
 from minimsg.engine.graphs import decode_graphs
-from minimsg.engine.kernel_check import CheckedStep, KernelCheck
+from minimsg.engine.kernel_check import KernelCheck
 from minimsg.engine.types import Batch
 from minimsg.engine.undo import Journal
 from minimsg.engine.watching import Hooks
@@ -38,6 +38,16 @@ class Runner:
         """Logits `(S, V)` float32; keys and values of the batch's T tokens are in the cache."""
         if not batch.input_ids:
             return torch.empty(0, self.model.vocab_size, device=self.device)
+        if self.check is not None:
+            self.check.begin()
+        return self._compute(batch)
+
+    def layer_errors(self) -> tuple[float, ...] | None:
+        """How far the latest step was from the reference, if that was checked."""
+        return None if self.check is None else self.check.step_errors()
+
+    def _compute(self, batch: Batch) -> Tensor:
+        """What `run` gives, of a batch that has tokens."""
         if self.journal is not None:
             self.journal.note(batch)
         inputs = self._inputs(batch)
@@ -63,11 +73,6 @@ class Runner:
             sight=self._sight(batch) if batch.pictures else None,
             watch=self._watch(batch),
         )
-
-    @property
-    def last_check(self) -> CheckedStep | None:
-        """What came of the latest step whose kernel was checked."""
-        return None if self.check is None else self.check.latest
 
     def _watch(self, batch: Batch) -> Watch | None:
         """Who looks at a batch; where functions do that may change it, nothing is checked."""

@@ -2,7 +2,7 @@
 
 Taken between two steps under the engine's lock, in the time that it takes to copy some lists;
 whatever is made of it, is made without the lock. Steps are noted only while somebody looks.
-Knows no tenant's rights (`server/live.py` does) and no tensor.
+Knows no tenant's rights (`server/inspect.py` does) and no tensor.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
 from time import monotonic
 from typing import Final
 
+from minimsg.engine.page_map import PageMap, page_map
 from minimsg.engine.scheduler import Scheduler
-from minimsg.engine.types import Batch, Sequence
+from minimsg.engine.types import Batch, Checks, Sequence
 
 MAX_PAGES: Final = 4096  # of the map: 64 rows of 64; the pool gives low numbers first
 MAX_STEPS: Final = 120  # that are remembered
@@ -42,7 +42,6 @@ class SeenSequence:
     num_prompt: int  # ids
     num_ids: int  # with what was generated
     num_computed: int
-    pages: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +75,18 @@ class Snapshot:
     """The engine between two steps."""
 
     num_steps: int
-    num_pages: int
-    page_size: int
-    references: list[int]  # of the first pages, at most `MAX_PAGES`
-    kept: frozenset[int]  # pages that are cached when nobody uses them
-    pinned: frozenset[int]
+    pages: PageMap
+    pinned: frozenset[int]  # pages that cache_control keeps
     sequences: tuple[SeenSequence, ...]  # running ones first
+    checks: Checks | None = None  # of the kernel beside the reference
 
     def states(self) -> list[PageState]:
-        """What each of the first pages is."""
-        return [self._state(page, users) for page, users in enumerate(self.references)]
+        """What each of the first pages is, of at most `MAX_PAGES`."""
+        used, first = self.pages.used, range(min(self.pages.num_pages, MAX_PAGES))
+        return [PageState.USED if page in used else self._unused(page) for page in first]
 
-    def _state(self, page: int, num_users: int) -> PageState:
-        if num_users:
-            return PageState.USED
-        if page not in self.kept:
+    def _unused(self, page: int) -> PageState:
+        if page not in self.pages.kept:
             return PageState.FREE
         return PageState.KEPT if page in self.pinned else PageState.CACHED
 
@@ -118,21 +114,12 @@ class Onlookers:
         return [step for step in tuple(self._steps) if step.number > after]
 
 
-def snapshot(scheduler: Scheduler, num_steps: int) -> Snapshot:
+def snapshot(scheduler: Scheduler, num_steps: int, checks: Checks | None = None) -> Snapshot:
     """What `scheduler` has, copied; the caller has the lock."""
-    index = scheduler.cache.index
-    references, kept = index.pool.copy(MAX_PAGES)
     running = [_seen(each, is_running=True) for each in scheduler.running]
     waiting = [_seen(each, is_running=False) for each in scheduler.waiting]
-    return Snapshot(
-        num_steps,
-        index.pool.num_pages,
-        scheduler.page_size,
-        references,
-        kept,
-        index.pinned_pages(),
-        (*running, *waiting),
-    )
+    pinned = scheduler.cache.index.pinned_pages()
+    return Snapshot(num_steps, page_map(scheduler), pinned, (*running, *waiting), checks)
 
 
 def _seen(sequence: Sequence, *, is_running: bool) -> SeenSequence:
@@ -144,14 +131,12 @@ def _seen(sequence: Sequence, *, is_running: bool) -> SeenSequence:
         len(request.prompt_ids),
         len(sequence.ids),
         sequence.num_computed,
-        tuple(sequence.page_table),
     )
 
 
 def _rows(batch: Batch, tenants: Mapping[str, str]) -> tuple[SeenRows, ...]:
     sampling = frozenset(batch.sample_ids)
-    sizes = [stop - start for start, stop in pairwise(batch.query_starts)]
     return tuple(
-        SeenRows(request_id, tenants[request_id], end - size, end, request_id in sampling)
-        for request_id, size, end in zip(batch.request_ids, sizes, batch.context_lens, strict=True)
+        SeenRows(id, tenants[id], span.start, span.stop, id in sampling)
+        for id, span in batch.spans.items()
     )

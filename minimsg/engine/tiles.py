@@ -32,13 +32,12 @@ class TiledRunner(Runner):
     No sequence may get the last page of the cache: padding is stored there.
     """
 
-    def run(self, batch: Batch) -> Tensor:
-        """What `Runner.run` gives."""
+    def _compute(self, batch: Batch) -> Tensor:
         torch.get_num_threads()  # makes a new thread take over what was set for the process
         cache = self.cache
         cut = partial(tiles, page_size=cache.page_size, scratch_page=cache.num_pages - 1)
-        parts = [tile for part in batch.split() for tile in cut(part)] or [batch]
-        return torch.cat([super(TiledRunner, self).run(part) for part in parts])
+        parts = [tile for part in batch.split() for tile in cut(part)]
+        return torch.cat([super(TiledRunner, self)._compute(part) for part in parts])
 
 
 def tiles(batch: Batch, page_size: int, scratch_page: int) -> Iterator[Batch]:

@@ -5,7 +5,7 @@ Knows batches and the time; what is made of it is in `server/recording.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from time import monotonic
 
 from minimsg.engine.types import Batch, Change, Sequence, Stepped
@@ -14,9 +14,13 @@ from minimsg.engine.types import Batch, Change, Sequence, Stepped
 class Timeline:
     """The steps of one scheduler, the latest in more detail."""
 
-    def __init__(self, page_size: int) -> None:
+    def __init__(
+        self, page_size: int, layer_errors: Callable[[], tuple[float, ...] | None] = lambda: None
+    ) -> None:
+        """`layer_errors`: those of the latest step, if its kernel was checked."""
         self.num_steps = 0
         self._page_size = page_size
+        self._layer_errors = layer_errors
         self._started = 0.0
         self._changes: dict[str, Change | None] = {}  # of the traced ones, before the latest step
 
@@ -29,25 +33,28 @@ class Timeline:
             if sequence.request.is_traced:
                 self._changes[sequence.request.id], sequence.change = sequence.change, None
 
-    def told(self, batch: Batch) -> Iterator[Stepped]:
+    def told(self, batch: Batch) -> list[Stepped]:
         """The latest step, or a part of it, as each traced request sees it, now that it is over."""
         if not self._changes:  # nobody looks on
-            return
-        took_s = monotonic() - self._started
-        for index, request_id in enumerate(batch.request_ids):
-            if request_id not in self._changes:
-                continue
-            stop, change = batch.context_lens[index], self._changes[request_id]
-            start = stop - (batch.query_starts[index + 1] - batch.query_starts[index])
-            yield Stepped(
+            return []
+        took_s, layer_errors = monotonic() - self._started, self._layer_errors()
+        changes = self._changes
+        return [
+            Stepped(
                 request_id=request_id,
                 number=self.num_steps,
                 started=self._started,
                 took_s=took_s,
-                start=start,
-                stop=stop,
+                start=span.start,
+                stop=span.stop,
                 num_sequences=len(batch.request_ids),
                 num_tokens=len(batch.input_ids),
-                pages=batch.page_tables[index][0 if change else start // self._page_size :],
-                change=change,
+                pages=pages[0 if changes[request_id] else span.start // self._page_size :],
+                change=changes[request_id],
+                layer_errors=layer_errors,
             )
+            for (request_id, span), pages in zip(
+                batch.spans.items(), batch.page_tables, strict=True
+            )
+            if request_id in changes
+        ]

@@ -174,6 +174,16 @@ class Stepped:
     num_tokens: int
     pages: list[int]
     change: Change | None
+    layer_errors: tuple[float, ...] | None = None  # if its kernel was checked (`kernel_check.py`)
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """The steps whose kernel was checked: of each layer the largest error, inf for no number."""
+
+    num_steps: int
+    latest: tuple[float, ...]  # in the last one that was checked
+    worst: tuple[float, ...]  # in all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,8 +318,14 @@ class Batch:
     @property
     def rows(self) -> dict[str, range]:
         """Which of the T rows are whose, by request."""
-        spans = map(range, self.query_starts, self.query_starts[1:])
-        return dict(zip(self.request_ids, spans, strict=True))
+        rows = map(range, self.query_starts, self.query_starts[1:])
+        return dict(zip(self.request_ids, rows, strict=True))
+
+    @property
+    def spans(self) -> dict[str, range]:
+        """Which positions of its ids each request has computed."""
+        ends = zip(self.rows.items(), self.context_lens, strict=True)
+        return {id: range(end - len(rows), end) for (id, rows), end in ends}
 
     def pictures_within(self, rows: range, shift: int = 0) -> list[PictureRows]:
         """The pictures of some rows, as those of a batch in which the rows begin at `shift`."""

@@ -77,10 +77,6 @@ class History:
         self._pasts: deque[_Past] = deque(maxlen=keep)
         self._newest: dict[int, Sequence] = {}  # by the identity of the request
 
-    def __len__(self) -> int:
-        """How many steps can be taken back."""
-        return len(self._pasts)
-
     def mark(self) -> None:
         """A step is about to be taken."""
         self._end_step()

@@ -209,7 +209,9 @@ class EngineWorker:
         if self._stop_at is not None and monotonic() >= self._stop_at:
             for request_id in list(self._channels):
                 self.engine.cancel(request_id)
-        if self.engine.has_work and self._pause.may_step:
+        if not self.engine.has_work:
+            self._pause.drop_steps()
+        elif self._pause.may_step:
             outputs = self._step()
             self._num_preemptions = (
                 self._earlier_preemptions + self.engine.scheduler.num_preemptions

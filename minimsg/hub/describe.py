@@ -122,4 +122,4 @@ def _sampling(chat: ChatModel) -> Facts:
 def _texts(chat: ChatModel) -> dict[str, int]:
     """Text -> id of the tokens that end a turn."""
     ids = sorted(chat.end_ids)
-    return {chat.tokenizer.token_bytes(id).decode(errors="replace"): id for id in ids}
+    return {chat.tokenizer.token_text(id): id for id in ids}

@@ -1,6 +1,7 @@
 // The engine at work: its pages, its requests, its steps; live, and to be paused where that is
 // allowed. Reads the state that inspector/state.py makes; `order(name)` is "pause", "step", "resume".
 
+import { Checked } from "./checked.js";
 import { html } from "./dom.js";
 import { Table } from "./pieces.js";
 import { count, percent, plural, seconds } from "./words.js";
@@ -26,7 +27,8 @@ function Engine({ state, order, isLive }) {
     ${order && html`<${Controls} ...${{ state, order, isLive }} />`}
     <${PageMap} state=${state} />
     ${(order || state.steps.length > 0) && html`<${Steps} steps=${state.steps} />`}
-    <${Requests} state=${state} />`;
+    <${Requests} state=${state} />
+    <${Checked} checks=${state.checks} />`;
 }
 
 function Controls({ state, order, isLive }) {

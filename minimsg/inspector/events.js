@@ -2,6 +2,7 @@
 // Reads `events` of a record, and its `steps` and `tokens` for the time line. Events that have just
 // come over the wire look the same: {events: [{at_s, bytes, event}]}.
 
+import { Checked, checksOf } from "./checked.js";
 import { html, useMemo, useState } from "./dom.js";
 import { check } from "./grammar.js";
 import { Pager, Table } from "./pieces.js";
@@ -24,7 +25,9 @@ function Events({ record, events }) {
   return html`
     <p>Which event may follow which is a grammar; each is held against it.</p>
     <${Verdict} ...${{ events, broken }} />
-    ${record.steps && html`<${TimeLine} record=${record} />`}
+    ${record.steps && html`
+      <${TimeLine} record=${record} />
+      <${Checked} checks=${checksOf(record.steps)} />`}
     <${List} ...${{ events, wrongs, start }} />
     ${events.length > SHOWN && html`
       <${Pager} noun="events" start=${start} size=${SHOWN} total=${events.length} go=${setStart} />`}`;

@@ -113,7 +113,8 @@ class Lens:
         reading = self._reading([name], position)
 
         def answer() -> AttentionAnswer:
-            heads = (reading.values(name)[0] * PARTS).round().int().tolist()
+            paid = reading.values(name)[0, :, : position + 1]  # what is behind it was not looked at
+            heads = (paid * PARTS).round().int().tolist()
             return AttentionAnswer(num_layers=self._num_layers, heads=heads)
 
         return self._question(reading, position, answer)
@@ -149,10 +150,7 @@ class Lens:
 
     def _candidates(self, ids: Tensor, logprobs: Tensor) -> list[Candidate]:
         pairs = zip(ids.tolist(), logprobs.tolist(), strict=True)
-        return [(id, self._text(id), round(logprob, 6)) for id, logprob in pairs]
-
-    def _text(self, id: int) -> str:
-        return self._tokenizer.token_bytes(id).decode(errors="replace")
+        return [(id, self._tokenizer.token_text(id), round(logprob, 6)) for id, logprob in pairs]
 
 
 def groups(logprobs: Tensor) -> list[tuple[int, float]]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final, Literal, TypedDict
 
 from minimsg.engine.snapshot import PageState, SeenSequence, SeenStep, Snapshot
+from minimsg.engine.types import Checks
+from minimsg.trace import finite
 
 MAX_LISTED: Final = 64  # requests of the viewer, in the list and in each step
 # What a page can be, besides a request's: the first words of `holders`, by place.
@@ -56,6 +59,14 @@ class OtherState(TypedDict):
     waiting: int
 
 
+class CheckState(TypedDict):
+    """Steps that the reference kernel computed too: of each layer the largest error."""
+
+    num_steps: int
+    latest: list[float | None]
+    worst: list[float | None]
+
+
 class EngineState(TypedDict):
     """All of it. `pages[i]` says who holds page i: a place in `holders`."""
 
@@ -68,6 +79,7 @@ class EngineState(TypedDict):
     sequences: list[SequenceState]
     others: OtherState
     steps: list[StepState]
+    checks: CheckState | None
 
 
 def engine_state(
@@ -75,28 +87,30 @@ def engine_state(
 ) -> EngineState:
     """`snapshot` and the latest `steps` for the tenant `viewer`; None may see everything."""
     own = [each for each in snapshot.sequences if viewer in (None, each.tenant)][:MAX_LISTED]
+    tables = snapshot.pages.tables
     listed = {each.request_id for each in own}
     hidden = [each for each in snapshot.sequences if each.request_id not in listed]
     num_running = sum(each.is_running for each in hidden)
     return EngineState(
         type="engine",
         num_steps=snapshot.num_steps,
-        num_pages=snapshot.num_pages,
-        page_size=snapshot.page_size,
+        num_pages=snapshot.pages.num_pages,
+        page_size=snapshot.pages.page_size,
         holders=[*HOLDERS, *(each.request_id for each in own)],
-        pages=_pages(snapshot, own),
-        sequences=[_sequence(each) for each in own],
+        pages=_pages(snapshot, [tables[each.request_id] for each in own]),
+        sequences=[_sequence(each, tables[each.request_id]) for each in own],
         others=OtherState(running=num_running, waiting=len(hidden) - num_running),
         steps=[_step(each, viewer) for each in steps],
+        checks=None if snapshot.checks is None else _checks(snapshot.checks),
     )
 
 
-def _pages(snapshot: Snapshot, own: Sequence[SeenSequence]) -> list[int]:
-    users = Counter(page for sequence in own for page in sequence.pages)
+def _pages(snapshot: Snapshot, own: Sequence[Sequence[int]]) -> list[int]:
+    users = Counter(chain.from_iterable(own))
     holder = {
         page: SHARED if users[page] > 1 else len(HOLDERS) + place
-        for place, sequence in enumerate(own)
-        for page in sequence.pages
+        for place, pages in enumerate(own)
+        for page in pages
     }
     return [
         holder.get(page, OTHERS) if state is PageState.USED else int(state)
@@ -104,14 +118,14 @@ def _pages(snapshot: Snapshot, own: Sequence[SeenSequence]) -> list[int]:
     ]
 
 
-def _sequence(seen: SeenSequence) -> SequenceState:
+def _sequence(seen: SeenSequence, pages: Sequence[int]) -> SequenceState:
     return SequenceState(
         id=seen.request_id,
         state="running" if seen.is_running else "waiting",
         num_prompt=seen.num_prompt,
         num_ids=seen.num_ids,
         num_computed=seen.num_computed,
-        num_pages=len(seen.pages),
+        num_pages=len(pages),
     )
 
 
@@ -126,4 +140,10 @@ def _step(seen: SeenStep, viewer: str | None) -> StepState:
             RowState(id=row.request_id, start=row.start, stop=row.stop, samples=row.samples)
             for row in own
         ],
+    )
+
+
+def _checks(checks: Checks) -> CheckState:
+    return CheckState(
+        num_steps=checks.num_steps, latest=finite(checks.latest), worst=finite(checks.worst)
     )

@@ -12,6 +12,12 @@ export function percent(share) {
   return `${(100 * share).toFixed(share < 0.1 || share > 0.995 ? 1 : 0)}%`;
 }
 
+// An error as a share of what it is an error of.
+export function share(error) {
+  if (error === null) return "no number";
+  return error === 0 ? "0" : error.toExponential(1);
+}
+
 export function seconds(value) {
   if (value < 1e-3) return `${(1e6 * value).toFixed(0)} µs`;
   return value < 1 ? `${(1e3 * value).toFixed(value < 0.01 ? 1 : 0)} ms` : `${value.toFixed(2)} s`;

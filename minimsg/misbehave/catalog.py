@@ -9,6 +9,8 @@ from minimsg.misbehave import (
     answers,
     blocks,
     checks,
+    cited,
+    cited_streams,
     deltas,
     demands,
     envelopes,
@@ -20,6 +22,7 @@ from minimsg.misbehave import (
     requests,
     turns,
     usage,
+    wishes,
 )
 from minimsg.misbehave.mutant import Mutant
 
@@ -40,6 +43,9 @@ MUTANTS: Final[dict[str, Mutant]] = {
         demands,
         checks,
         objects,
+        wishes,
+        cited,
+        cited_streams,
     )
     for mutant in module.MUTANTS
 }

@@ -107,8 +107,7 @@ class Compared:
     def _now(self, token: Token | None) -> str:
         if token is None:
             return "nothing"
-        text = self.tokenizer.token_bytes(token.id).decode(errors="replace")
-        return _words(token.id, text, token.logprob)
+        return _words(token.id, self.tokenizer.token_text(token.id), token.logprob)
 
 
 def _words(id: int, text: str, logprob: float) -> str:

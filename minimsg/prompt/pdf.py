@@ -1,7 +1,7 @@
 """Bytes to the pages of a PDF: their text layer, their sizes, and how they look.
 
 PDFium reads, which is not thread safe, may break at a hostile file, and cannot be stopped:
-whatever calls it runs within a guard that the caller brings (`server/guard.py`), in a process
+whatever calls it runs within a guard that the caller brings (`server/pdf_guard.py`), in a process
 that may end. Limits come before work: bytes, pages, then what the pages hold. A page's size
 is only believed to be a shape: what is drawn has as many pixels as the limit says at most.
 Scripts, forms and attachments are not even opened. Every failure is a ValueError in the
@@ -31,7 +31,7 @@ INVALID: Final = "The PDF specified was not valid."
 LOCKED: Final = "The PDF specified is password protected."
 UNREADABLE: Final = "Could not process PDF"
 
-PASSWORD_NEEDED: Final = 4  # PDFium's number for it
+LOCKS: Final = (4, 5)  # PDFium's numbers: by a password, by what it does not know (certificates)
 NOT_ENCRYPTED: Final = -1
 PIXELS_PER_POINT: Final = 1.5  # 108 to an inch: text of 8 points has 12 pixels
 # Of what PDFium gives, what is no text: marks of hyphens at line ends, and control characters.
@@ -91,12 +91,15 @@ class Page:
 
 def _opened(data: bytes) -> Any:
     from pypdfium2 import PdfDocument, PdfiumError
-    from pypdfium2.raw import FPDF_GetSecurityHandlerRevision
+    from pypdfium2.raw import FPDF_GetSecurityHandlerRevision, FPDF_LoadMemDocument
 
+    # It fails, which is the point: a failure without a number shows the one before, and that
+    # may be another PDF's.
+    FPDF_LoadMemDocument(b"", 0, None)
     try:
         document = PdfDocument(data)
     except PdfiumError as error:
-        is_locked = getattr(error, "err_code", None) == PASSWORD_NEEDED
+        is_locked = getattr(error, "err_code", None) in LOCKS
         raise ValueError(LOCKED if is_locked else INVALID) from None
     if FPDF_GetSecurityHandlerRevision(document) != NOT_ENCRYPTED:  # a password that is empty
         raise ValueError(LOCKED)

@@ -11,14 +11,16 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 
-class _OfDocument(TypedDict):
+class DocumentCitation(TypedDict):
+    """What the citations of all documents say."""
+
     cited_text: str
     document_index: int  # among all documents of the request
     document_title: str | None
     file_id: str | None  # that the request named
 
 
-class CharCitation(_OfDocument):
+class CharCitation(DocumentCitation):
     """Characters of a document of text, counted from 0; the end is not included."""
 
     type: Literal["char_location"]
@@ -26,7 +28,7 @@ class CharCitation(_OfDocument):
     end_char_index: int
 
 
-class PageCitation(_OfDocument):
+class PageCitation(DocumentCitation):
     """Pages of a PDF, counted from 1; the end is not included."""
 
     type: Literal["page_location"]
@@ -34,7 +36,7 @@ class PageCitation(_OfDocument):
     end_page_number: int
 
 
-class BlockCitation(_OfDocument):
+class BlockCitation(DocumentCitation):
     """Blocks of a document of blocks, counted from 0; the end is not included."""
 
     type: Literal["content_block_location"]

@@ -25,18 +25,17 @@ from minimsg.protocol.batches import (
 from minimsg.protocol.message import new_id
 from minimsg.protocol.paging import Page, PageQuery
 from minimsg.protocol.timestamps import rfc3339
-from minimsg.protocol.validation import validate
 from minimsg.server.auth import TENANT
 from minimsg.server.batch_body import body_on_disk
 from minimsg.server.batch_item import DIALECT
 from minimsg.server.batch_runner import BATCHES
 from minimsg.server.dialect import dialect_of
 from minimsg.server.links import link
+from minimsg.server.query import read_query
 from minimsg.server.respond import ignored_header, json_response
 from minimsg.server.state import SERVER
 from minimsg.store import Batch, NewItem
 
-QUERY: Final = ("limit", "after_id", "before_id")
 LINES: Final = "application/x-jsonl"
 WRITE_BYTES: Final = 64 * 1024  # of results that are sent at once
 
@@ -57,8 +56,7 @@ async def create_batch(request: web.Request) -> web.Response:
 
 async def list_batches(request: web.Request) -> web.Response:
     """A page of batches, newest first. Raises InvalidRequest."""
-    given = {name: request.query[name] for name in QUERY if name in request.query}
-    query = validate(PageQuery, given, dialect_of(request)).request
+    query = read_query(request, PageQuery)
     found, has_more = await request.app[SERVER].store.list_batches(
         request[TENANT], limit=query.limit, after_id=query.after_id, before_id=query.before_id
     )

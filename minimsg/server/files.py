@@ -7,8 +7,6 @@ requests. Ids are looked up by tenant before anything else is done with them. Ne
 
 from __future__ import annotations
 
-from typing import Final
-
 from aiohttp import web
 
 from minimsg.errors import InvalidRequest
@@ -27,12 +25,11 @@ from minimsg.protocol.validation import validate
 from minimsg.server.auth import TENANT
 from minimsg.server.dialect import dialect_of
 from minimsg.server.multipart import read_form
+from minimsg.server.query import read_query
 from minimsg.server.respond import ignored_header, json_response
 from minimsg.server.state import SERVER
 from minimsg.store import File
 from minimsg.store.files import NEWEST
-
-QUERY: Final = ("limit", "page")
 
 
 async def upload_file(request: web.Request) -> web.Response:
@@ -56,13 +53,7 @@ async def upload_file(request: web.Request) -> web.Response:
 
 async def list_files(request: web.Request) -> web.Response:
     """A page of files, or those of some ids that are there. Raises InvalidRequest."""
-    dialect, files = dialect_of(request), request.app[SERVER].store.files
-    given: dict[str, object] = {
-        name: request.query[name] for name in QUERY if name in request.query
-    }
-    if ids := request.query.getall("ids[]", []):
-        given["ids[]"] = ids
-    query = validate(FilesQuery, given, dialect).request
+    query, files = read_query(request, FilesQuery), request.app[SERVER].store.files
     if query.ids is not None:
         found = await files.find(request[TENANT], query.ids)
         return json_response(file_page([_metadata(file) for file in found], None))

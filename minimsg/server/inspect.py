@@ -118,10 +118,6 @@ class Viewers:
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
 
-    def num_open(self, tenant: str) -> int:
-        """How many are open."""
-        return self._open[tenant]
-
     @contextmanager
     def one_more(self, tenant: str) -> Iterator[None]:
         """Count a view while it is open. Raises RateLimited."""

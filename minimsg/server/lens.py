@@ -15,8 +15,8 @@ from aiohttp import web
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from minimsg.engine.types import GenerationRequest
-from minimsg.errors import InvalidRequest
+from minimsg.engine.types import FinishReason, GenerationRequest
+from minimsg.errors import InvalidRequest, Overloaded
 from minimsg.server.auth import TENANT
 from minimsg.server.body import read_body
 from minimsg.server.recording import Recording
@@ -120,4 +120,7 @@ async def _answer(request: web.Request, question: Question) -> Answer:
     async with tokens:
         async for _ in tokens:
             pass
+        assert tokens.finish is not None  # it was read to its end
+        if tokens.finish.reason is FinishReason.CANCELLED:  # and nothing was seen
+            raise Overloaded("The server is shutting down.")
     return await asyncio.to_thread(question.answer)

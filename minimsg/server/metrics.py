@@ -119,13 +119,16 @@ class Metrics(Collector):
         check = self._worker.engine.runner.check
         if check is None:
             return
-        yield _counter("kernel_checks", "Steps beside the reference.", check.num_steps)
+        checks = check.checks
+        yield _counter(
+            "kernel_checks", "Steps beside the reference.", checks.num_steps if checks else 0
+        )
         errors = GaugeMetricFamily(
             PREFIX + "kernel_check_error_ratio",
             "Largest difference from the reference, of the largest value there.",
             labels=["layer"],
         )
-        for layer, error in enumerate(list(check.worst)):
+        for layer, error in enumerate(checks.worst if checks else ()):
             errors.add_metric([str(layer)], error)
         yield errors
 

@@ -6,23 +6,15 @@ from aiohttp import web
 
 from minimsg.protocol.models import ModelInfo, ModelsQuery, model_info
 from minimsg.protocol.paging import page
-from minimsg.protocol.validation import validate
 from minimsg.server.dialect import dialect_of, own_dialect
+from minimsg.server.query import read_query
 from minimsg.server.respond import json_response
 from minimsg.server.state import SERVER, Server
 
 
 async def list_models(request: web.Request) -> web.Response:
     """A page of models. Raises InvalidRequest."""
-    dialect = dialect_of(request)
-    known = {
-        name: request.query[name]
-        for name in ("limit", "after_id", "before_id")
-        if name in request.query
-    }
-    lifecycles = request.query.getall("lifecycle[]", [])
-    given = known | ({"lifecycle[]": lifecycles} if lifecycles else {})
-    query = validate(ModelsQuery, given, dialect).request
+    query = read_query(request, ModelsQuery)
     models = [_served(request.app[SERVER])]
     return json_response(page([m for m in models if m["lifecycle"] in query.lifecycle], query))
 

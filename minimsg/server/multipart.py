@@ -14,8 +14,9 @@ from typing import Final
 from aiohttp import BodyPartReader, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from minimsg.errors import InvalidRequest, RequestTimeout, RequestTooLarge, UnsupportedMediaType
+from minimsg.errors import InvalidRequest, RequestTooLarge, UnsupportedMediaType
 from minimsg.limits import LIMITS
+from minimsg.server.body import Pace, paced
 from minimsg.store.blobs import Incoming
 
 PIECE_BYTES: Final = 256 * 1024
@@ -40,30 +41,13 @@ async def read_form(request: web.Request, incoming: Incoming) -> Form:
     """
     _check_headers(request)
     try:
-        async with asyncio.timeout(LIMITS.body_timeout_s) as timeout:
-            form = await _read_parts(request, incoming, Pace(timeout))
-    except TimeoutError:
-        raise RequestTimeout(
-            "The request body did not arrive in time.", error_code="request_body_timeout"
-        ) from None
+        async with paced() as pace:
+            form = await _read_parts(request, incoming, pace)
     except (web.RequestPayloadError, HttpProcessingError, ValueError, AssertionError):
         raise InvalidRequest("", MALFORMED) from None
     if form.filename is None:
         raise InvalidRequest("file", "Field required")
     return form
-
-
-class Pace:
-    """How long a body may still take: a while to begin with, and more for what has come."""
-
-    def __init__(self, timeout: asyncio.Timeout) -> None:
-        self._timeout = timeout
-        self._deadline = asyncio.get_running_loop().time() + LIMITS.body_timeout_s
-
-    def count(self, num_bytes: int) -> None:
-        """So much has come."""
-        self._deadline += num_bytes / LIMITS.upload_bytes_per_s
-        self._timeout.reschedule(self._deadline)
 
 
 def _check_headers(request: web.Request) -> None:

@@ -1,20 +1,20 @@
 """The latest prompts of clients that ask why the cache was missed, and what has changed since.
 
 A prompt is remembered if its request has `diagnostics`, whose null begins such a chain.
-Bounded: of each tenant so many bytes, the oldest go first, and so many tenants. Lives on
-the event loop. Which parts are compared: `prompt/fingerprint.py`.
+Within the bounds of `latest.py`. Lives on the event loop. Which parts are compared:
+`prompt/fingerprint.py`.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from minimsg.prompt.fingerprint import Fingerprint
 from minimsg.protocol.diagnosis import Changed, Diagnosis
+from minimsg.server.latest import Latest
 
 MAX_BYTES: Final = 4 << 20  # of a tenant: a million ids
 MAX_TENANTS: Final = 64
@@ -52,15 +52,15 @@ class PastPrompts:
 
     def __init__(self, max_bytes: int = MAX_BYTES, max_tenants: int = MAX_TENANTS) -> None:
         self._max_bytes = max_bytes
-        self._max_tenants = max_tenants
-        self._tenants: OrderedDict[str, OrderedDict[str, Past]] = OrderedDict()
+        self._kept: Latest[Past] = Latest(
+            lambda past: past.num_bytes, max_bytes=max_bytes, max_tenants=max_tenants
+        )
 
     def diagnose(self, tenant: str, asking: Asking, ids: Sequence[int]) -> Diagnosis:
         """What of the prompt `ids` has changed since the earlier message."""
         if asking.previous is None:
             return {"cache_miss_reason": None}
-        own = self._tenants.get(tenant)
-        past = own.get(asking.previous) if own else None
+        past = self._kept.of(tenant).get(asking.previous)
         if past is None:
             return {"cache_miss_reason": {"type": "previous_message_not_found"}}
         if not past.ids:
@@ -74,13 +74,8 @@ class PastPrompts:
         known, kept = asking.fingerprint, array("I", ids)
         if len(kept) * kept.itemsize + ENTRY_BYTES > self._max_bytes:
             kept = array("I")
-        own = self._tenants.setdefault(tenant, OrderedDict())
-        own[message_id] = Past(kept, num_cached, known.tools, known.system, known.end)
-        while sum(past.num_bytes for past in own.values()) > self._max_bytes:
-            own.popitem(last=False)
-        self._tenants.move_to_end(tenant)
-        if len(self._tenants) > self._max_tenants:
-            self._tenants.popitem(last=False)
+        past = Past(kept, num_cached, known.tools, known.system, known.end)
+        self._kept.keep(tenant, message_id, past)
 
 
 def _reason(past: Past, now: Fingerprint, ids: array[int]) -> Changed | None:

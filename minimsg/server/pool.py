@@ -24,7 +24,7 @@ from minimsg.errors import InternalError, InvalidRequest, Overloaded, RequestTim
 from minimsg.limits import LIMITS
 from minimsg.protocol.dialect import PLAIN, Dialect
 from minimsg.server.explain import Explained
-from minimsg.server.guard import cause_of
+from minimsg.server.pdf_guard import cause_of
 from minimsg.server.prepare import NOTHING, Counted, Known, NamedUrls, Prepared, Served
 from minimsg.server.prepare_process import ERRAND, REPLY, SETTINGS, Errand, Failure
 
@@ -61,10 +61,11 @@ class PreparePool:
         """What `work` makes of `body`. Raises RequestError."""
         is_big = len(body) + known.num_chars > LIMITS.inline_body_bytes
         sees = self._served.chat.vision is not None
-        may_be_slow = known.has_pdfs or may_hold_pdfs(body)
-        if is_big or may_be_slow or (sees and may_hold_images(body)):
+        # A huge body is not searched: it is slow anyway, and searching takes 10 ns a byte.
+        is_slow = len(body) > HUGE_BYTES or known.has_pdfs or may_hold_pdfs(body)
+        if is_big or is_slow or (sees and may_hold_images(body)):
             errand = Errand(work.__name__, len(body), dialect, known)
-            return await self._in_turn(work, body, errand, may_be_slow)
+            return await self._in_turn(work, body, errand, is_slow)
         loop = asyncio.get_running_loop()
         async with _deadline():
             return await loop.run_in_executor(
@@ -77,14 +78,13 @@ class PreparePool:
         while self._idle:
             await _end(self._idle.pop())
 
-    async def _in_turn(self, work: Work[R], body: bytes, errand: Errand, may_be_slow: bool) -> R:
+    async def _in_turn(self, work: Work[R], body: bytes, errand: Errand, is_slow: bool) -> R:
         size = len(body) + errand.known.num_chars
         if self._num_big >= MAX_BIG_BODIES or self._big_bytes + size > MAX_BIG_BYTES:
             raise Overloaded("Too many large requests are being read; try again.")
         self._num_big += 1
         self._big_bytes += size
         try:
-            is_slow = may_be_slow or len(body) > HUGE_BYTES
             async with _deadline(), self._turn(is_slow), self._slots:
                 return await self._in_process(work, body, errand)
         finally:

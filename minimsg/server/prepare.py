@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from minimsg.citing.attribution import Index, index_of
-from minimsg.citing.passages import passages_of
-from minimsg.citing.places import spans_of_ids
+from minimsg.citing.citing import Citing, citing_of
 from minimsg.config import BY_TEMPLATE, ParserConfig
 from minimsg.constrain.constraint import Constraint, check_strictly, constraint_of
 from minimsg.engine.types import CacheMark, ImageSpan, SamplingParams
@@ -35,7 +33,6 @@ from minimsg.prompt.uploads import Named, Upload, urls_in, with_uploads
 from minimsg.protocol.context import ContextEdits
 from minimsg.protocol.counting import TokenCount
 from minimsg.protocol.dialect import Dialect
-from minimsg.protocol.message import Attribution
 from minimsg.protocol.request import CountTokensRequest, MessagesRequest, PromptRequest
 from minimsg.protocol.rules import unheeded
 from minimsg.protocol.rules.tools import client_tools
@@ -95,15 +92,6 @@ class Known:
 
 
 NOTHING: Final = Known(Seal.of("", secrets.token_bytes(KEY_BYTES)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class Citing:
-    """What a reply may cite, and where the model reads it."""
-
-    index: Index
-    attribution: Attribution | None  # how it is told, for clients; None: strict knows no such field
-    spans: tuple[tuple[int, int], ...]  # of ids of the prompt, for each passage, if attention tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +166,7 @@ def prepare_message(
         context_management=_context_edits(request, prompt),
         marks=cache_marks(prompt, request, served.chat, settings.min_cache_tokens),
         asking=_asking(request, prompt, dialect),
-        citing=_citing(prompt, served, dialect),
+        citing=citing_of(prompt, served.chat, dialect, settings.citations),
         ignored=_ignored(checked, prompt, dialect),
     )
 
@@ -238,20 +226,6 @@ def _tags(prompt: Prompt, chat: ChatModel) -> ThinkingTags | None:
 def _ignored(checked: Validated[R], prompt: Prompt, dialect: Dialect) -> list[str]:
     """All that was sent and changes nothing, by its path."""
     return [*checked.ignored, *unheeded(checked.request, dialect), *prompt.left_out]
-
-
-def _citing(prompt: Prompt, served: Served, dialect: Dialect) -> Citing | None:
-    assert prompt.reading is not None  # `render` has made it
-    chat, kind = served.chat, served.settings.citations
-    if not dialect.can("citations"):
-        return None
-    passages = passages_of(prompt.messages, prompt.reading, chat.name)
-    if not passages:
-        return None
-    is_by_attention = kind == "attention"
-    spans = spans_of_ids(passages, prompt.reading, chat) if is_by_attention else ()
-    told: Attribution = "attention" if is_by_attention else "overlap"
-    return Citing(index_of(passages), None if dialect.is_strict else told, spans)
 
 
 def _context_edits(request: MessagesRequest, prompt: Prompt) -> ContextEdits | None:

@@ -5,7 +5,7 @@
 Opens the model folder itself, reads a line of JSON, an `Errand`, and so many bytes as it
 says from its standard input, answers with a line `SIZE` and so many bytes of JSON, and
 ends with its input. Before that it may write lines `@PATH`, of the PDF that it reads, and `@`
-(`guard.py`). Its memory is limited: images and PDFs are unpacked here. Knows no torch, no
+(`pdf_guard.py`). Its memory is limited: images and PDFs are unpacked here. Knows no torch, no
 aiohttp and no pickle.
 """
 
@@ -25,7 +25,7 @@ from minimsg.limits import LIMITS
 from minimsg.prompt.chat import ChatModel
 from minimsg.protocol.dialect import Dialect
 from minimsg.server.explain import Explained, explain_prompt
-from minimsg.server.guard import guarding
+from minimsg.server.pdf_guard import guarding
 from minimsg.server.prepare import (
     Counted,
     Known,

@@ -45,7 +45,7 @@ class Recording:
     tokens: list[tuple[float, Token, int]] = field(default_factory=list)
     segments: list[tuple[float, Segment]] = field(default_factory=list)
     events: list[tuple[float, Event]] = field(default_factory=list)
-    stream: TokenStream | None = None
+    stream: TokenStream = field(init=False)  # there once it is kept
     error: str | None = None
 
     def __post_init__(self) -> None:
@@ -90,14 +90,14 @@ class Recording:
     @cached_property
     def num_bytes(self) -> int:
         """About what it takes in memory, once it has ended."""
-        steps = self.stream.steps if self.stream else []
-        num_pages = sum(len(step.pages) for step in steps)
+        steps = self.stream.steps
+        in_steps = sum(len(step.pages) + len(step.layer_errors or ()) for step in steps)
         images = sum(len(image.pixels) for image in self.prepared.images)
         return (
             len(self.body)
             + self.known.num_chars
             + images
-            + ID_BYTES * (len(self.prepared.prompt_ids) + num_pages)
+            + ID_BYTES * (len(self.prepared.prompt_ids) + in_steps)
             + TOKEN_BYTES * len(self.tokens)
             + SEGMENT_BYTES * len(self.segments)
             + EVENT_BYTES * len(self.events)

@@ -1,17 +1,17 @@
 """The latest requests that were traced, in memory: of each tenant so many, and so many bytes.
 
-A tenant's records are for that tenant only; nothing of them goes to a disk or a log. Lives
-on the event loop. What is in one: `recording.py`; what a reader gets: `tracing.py`.
+Within the bounds of `latest.py`; nothing of them goes to a disk or a log. What is in one:
+`recording.py`; what a reader gets: `tracing.py`.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from minimsg.errors import NotFound
 from minimsg.protocol.dialect import Dialect
+from minimsg.server.latest import Latest
 
 if TYPE_CHECKING:
     from minimsg.server.recording import Recording
@@ -28,9 +28,13 @@ class Records:
     def __init__(self, most: int, *, max_bytes: int = MAX_BYTES) -> None:
         """Every request is traced, and `most` of them kept; 0: only those that ask for it."""
         self.traces_all = most > 0
-        self._most = most or ASKED
         self._max_bytes = max_bytes
-        self._tenants: OrderedDict[str, OrderedDict[str, Recording]] = OrderedDict()
+        self._kept: Latest[Recording] = Latest(
+            lambda recording: recording.num_bytes,
+            max_bytes=max_bytes,
+            max_tenants=MAX_TENANTS,
+            max_values=most or ASKED,
+        )
 
     def wants(self, headers: Mapping[str, str], dialect: Dialect) -> bool:
         """Whether a request is to be traced; strict knows no header of ours."""
@@ -38,25 +42,16 @@ class Records:
 
     def keep(self, recording: Recording) -> None:
         """One more has ended; the oldest of its tenant go. One that is too big is not kept."""
-        if recording.num_bytes > self._max_bytes:
-            return
-        own = self._tenants.setdefault(recording.tenant, OrderedDict())
-        self._tenants.move_to_end(recording.tenant)
-        own[recording.generation.id] = recording
-        while (
-            len(own) > self._most or sum(each.num_bytes for each in own.values()) > self._max_bytes
-        ):
-            own.popitem(last=False)
-        while len(self._tenants) > MAX_TENANTS:
-            self._tenants.popitem(last=False)
+        if recording.num_bytes <= self._max_bytes:
+            self._kept.keep(recording.tenant, recording.generation.id, recording)
 
     def of(self, tenant: str) -> list[Recording]:
         """Those of `tenant`, the latest first."""
-        return list(reversed(self._tenants.get(tenant, {}).values()))
+        return list(self._kept.of(tenant).values())[::-1]
 
     def find(self, tenant: str, id: str) -> Recording:
         """That of `tenant` with this id. Raises NotFound."""
         try:
-            return self._tenants[tenant][id]
+            return self._kept.of(tenant)[id]
         except KeyError:
             raise NotFound("No record of such a request; it was not traced, or has gone.") from None

@@ -1,13 +1,11 @@
 """What the model thought in its latest replies, for clients that do not send it back.
 
-Bounded: of each tenant so many bytes, the least recently used go first, and so many
-tenants. A tenant's thoughts are for that tenant only. Lives on the event loop; what
-prepares a prompt gets a copy. How thoughts find their turns: `prompt/replay.py`.
+Within the bounds of `latest.py`. Lives on the event loop; what prepares a prompt gets a copy.
+How thoughts find their turns: `prompt/replay.py`.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -24,6 +22,7 @@ from minimsg.parsing.segments import (
     ToolCallStart,
 )
 from minimsg.prompt.replay import Remembered, Thought, call_form, digest_of, text_form
+from minimsg.server.latest import Latest
 
 MAX_BYTES: Final = 1 << 20  # of a tenant; as a copy it goes to whoever prepares a big body
 MAX_TENANTS: Final = 64
@@ -34,31 +33,22 @@ class ThinkingMemory:
     """Thoughts by tenant and conversation."""
 
     def __init__(self, max_bytes: int = MAX_BYTES, max_tenants: int = MAX_TENANTS) -> None:
-        self._max_bytes = max_bytes
-        self._max_tenants = max_tenants
-        self._tenants: OrderedDict[str, OrderedDict[str, tuple[Thought, ...]]] = OrderedDict()
+        self._kept: Latest[tuple[Thought, ...]] = Latest(
+            _size, max_bytes=max_bytes, max_tenants=max_tenants
+        )
 
     def of(self, tenant: str) -> Remembered:
         """A copy of what `tenant` may have back."""
-        return dict(self._tenants.get(tenant, {}))
+        return dict(self._kept.of(tenant))
 
     def remember(self, tenant: str, digest: str, thoughts: Sequence[Thought]) -> None:
         """Keep what was thought in the turn that the conversation of `digest` ends with."""
-        own = self._tenants.setdefault(tenant, OrderedDict())
-        own[digest] = tuple(thoughts)
-        own.move_to_end(digest)
-        while sum(map(_size, own.values())) > self._max_bytes:
-            own.popitem(last=False)
-        self._tenants.move_to_end(tenant)
-        if len(self._tenants) > self._max_tenants:
-            self._tenants.popitem(last=False)
+        self._kept.keep(tenant, digest, tuple(thoughts))
 
     def touch(self, tenant: str, digests: Iterable[str]) -> None:
         """These were used: they go later."""
-        if own := self._tenants.get(tenant):
-            for digest in digests:
-                if digest in own:
-                    own.move_to_end(digest)
+        for digest in digests:
+            self._kept.touch(tenant, digest)
 
 
 def _size(thoughts: Sequence[Thought]) -> int:

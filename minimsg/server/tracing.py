@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import TypeAdapter
 
-from minimsg.engine.types import CacheCounts, Finish, FinishReason, Stepped, Token
+from minimsg.engine.types import FinishReason, Stepped, Token
 from minimsg.errors import RequestError
 from minimsg.parsing.segments import (
     CitedSegment,
@@ -33,7 +33,6 @@ from minimsg.server.facts import engine_facts
 from minimsg.server.prepare import Known
 from minimsg.server.recording import Recording
 from minimsg.server.state import Server
-from minimsg.text.tokenizer import Tokenizer
 from minimsg.trace import (
     VERSION,
     JsonObject,
@@ -52,21 +51,17 @@ from minimsg.trace import (
     TracedStep,
     TracedToken,
     TraceLine,
+    finite,
 )
 
 KNOWN: Final[TypeAdapter[Known]] = TypeAdapter(Known)
-JSON: Final[TypeAdapter[JsonValue]] = TypeAdapter(JsonValue)
+OBJECT: Final[TypeAdapter[JsonObject]] = TypeAdapter(JsonObject)
 
 
 def line_of(recording: Recording, model: str) -> TraceLine:
     """`recording` in the list of records."""
-    return TraceLine(
-        recording.generation.id,
-        _time(recording),
-        model,
-        len(recording.tokens),
-        _stop_reason(recording),
-    )
+    id, num_tokens = recording.generation.id, len(recording.tokens)
+    return TraceLine(id, _time(recording), model, num_tokens, _stop_reason(recording))
 
 
 async def trace_of(server: Server, recording: Recording) -> Trace:
@@ -105,23 +100,19 @@ class _Writer:
             profile=made.dialect.profile,
             version_header=made.dialect.version,
             betas=sorted(made.dialect.betas),
-            request=_object(parse_json(made.body)),
+            request=OBJECT.validate_python(parse_json(made.body)),
             known=_known(made.known),
             settings=self._settings(),
             engine=engine_facts(server.worker.engine, server.chat.folder),
             prompt=self._prompt(explained),
             sampling=self._sampling(),
-            steps=[self._step(step) for step in self._steps],
-            tokens=[self._token(at, token, step) for at, token, step in self._placed_tokens()],
+            steps=[self._step(step) for step in made.stream.steps],
+            tokens=[self._token(*noted) for noted in made.tokens],
             segments=[_segment(self._since(at), segment) for at, segment in made.segments],
             events=[_event(self._since(at), event) for at, event in made.events],
             finish=self._finish(),
             usage=_usage([event for _, event in made.events]),
         )
-
-    @property
-    def _steps(self) -> list[Stepped]:
-        return self._recording.stream.steps if self._recording.stream else []
 
     def _since(self, at: float) -> float:
         return round(at - self._recording.arrived, 6)
@@ -140,7 +131,7 @@ class _Writer:
         made = self._recording
         ids = made.prepared.prompt_ids
         sources: Sequence[Source | None] = explained.sources if explained else [None] * len(ids)
-        counts = made.stream.counts if made.stream else CacheCounts()
+        counts = made.stream.counts
         raw = [self._tokenizer.token_bytes(id) for id in ids]
         return TracedPrompt(
             text=explained.text if explained else b"".join(raw).decode(errors="replace"),
@@ -182,56 +173,42 @@ class _Writer:
             num_tokens=step.num_tokens,
             pages=step.pages,
             event=step.change,
+            layer_errors=None if step.layer_errors is None else finite(step.layer_errors),
         )
 
-    def _placed_tokens(self) -> list[tuple[float, Token, int]]:
-        """The tokens, each with the step that it was sampled in: they came behind it."""
-        return [
-            (at, token, self._steps[num_steps - 1].number)
-            for at, token, num_steps in self._recording.tokens
-        ]
-
-    def _token(self, at: float, token: Token, step: int) -> TracedToken:
+    def _token(self, at: float, token: Token, num_steps: int) -> TracedToken:
         assert token.choice is not None  # the request was traced
+        step = self._recording.stream.steps[num_steps - 1]  # that it came behind
         return TracedToken(
             id=token.id,
-            text=_text(self._tokenizer, token.id),
+            text=self._tokenizer.token_text(token.id),
             logprob=token.logprob,
-            top=[(id, _text(self._tokenizer, id), logprob) for id, logprob in token.top],
+            top=[(id, self._tokenizer.token_text(id), logprob) for id, logprob in token.top],
             entropy=token.choice.entropy,
             allowed=token.choice.allowed,
             forced_by=token.choice.forced_by,
-            step=step,
+            step=step.number,
             at_s=self._since(at),
         )
 
     def _finish(self) -> TracedFinish:
         made = self._recording
-        finish = made.stream.finish if made.stream else None
-        finish = finish or Finish(made.generation.id, FinishReason.CANCELLED)
-        return TracedFinish(finish.reason.value, _stop_reason(made), made.error)
+        finish = made.stream.finish
+        reason = finish.reason if finish else FinishReason.CANCELLED
+        return TracedFinish(reason.value, _stop_reason(made), made.error)
 
 
 def _time(recording: Recording) -> str:
     return recording.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _object(value: JsonValue) -> JsonObject:
-    assert isinstance(value, dict)
-    return value
-
-
 def _known(known: Known) -> JsonObject:
     """Without the key of the server's signatures."""
-    return _object(KNOWN.dump_python(known, mode="json", exclude={"seal"}))
+    return OBJECT.validate_python(KNOWN.dump_python(known, mode="json", exclude={"seal"}))
 
 
 def _source(source: Source | None) -> TokenSource | None:
     return TokenSource(source.path, source.start, source.end) if source else None
-
-
-def _text(tokenizer: Tokenizer, id: int) -> str:
-    return tokenizer.token_bytes(id).decode(errors="replace")
 
 
 def _segment(at_s: float, segment: Segment) -> TracedSegment:
@@ -251,8 +228,7 @@ def _segment(at_s: float, segment: Segment) -> TracedSegment:
 
 
 def _event(at_s: float, event: Event) -> TracedEvent:
-    plain = JSON.validate_python(event)
-    return TracedEvent(at_s, len(encode(event)), _object(plain))
+    return TracedEvent(at_s, len(encode(event)), OBJECT.validate_python(event))
 
 
 def _stop_reason(recording: Recording) -> str | None:
@@ -267,7 +243,7 @@ def _usage(events: Sequence[Event]) -> JsonObject | None:
     usage: JsonObject | None = None
     for event in events:
         if event["type"] == "message_start":
-            usage = _object(JSON.validate_python(event["message"]["usage"]))
+            usage = OBJECT.validate_python(event["message"]["usage"])
         elif event["type"] == "message_delta" and usage is not None:
-            usage |= _object(JSON.validate_python(event["usage"]))
+            usage |= OBJECT.validate_python(event["usage"])
     return usage

@@ -2,6 +2,6 @@
 
 Tables with headings, so that they can be read aloud; colour only repeats what a word says.
 The engine's types know none of it: their `_repr_html_` asks here. Text from a model or a
-request is escaped. `batches.py` has batches and sequences, `steps.py` steps
-and pages, `comparison.py` two engines side by side.
+request is escaped. `batches.py` has batches, sequences and pages, `steps.py`
+steps, `comparison.py` two engines side by side.
 """

@@ -1,33 +1,33 @@
-"""Batches and sequences as tables, without a tensor: what `engine/types.py` asks for.
+"""Batches, sequences and the page map as tables, without a tensor.
 
-The frame of a table is `minimsg/document.py`; steps and pages are in `steps.py`.
+The frame of a table is `minimsg/document.py`; steps are in `steps.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
-from typing import Final
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 
 from minimsg.document import table
 from minimsg.engine.types import Batch, Sequence
 
+if TYPE_CHECKING:
+    from minimsg.engine.page_map import PageMap
+
 MAX_ROWS: Final = 16  # of a table; of the rest it says how many they are
+MAX_CELLS: Final = 1024  # of the map, one a page
+COLOURS: Final = ("#4477aa", "#ee6677", "#228833", "#aa8800", "#2299bb", "#aa3377")  # P. Tol
+FREE, CACHED = "#eeeeee", "#aaaaaa"
 
 
 def show_batch(batch: Batch) -> str:
     """A row for each sequence."""
     sampling = set(batch.sample_ids)
     rows = [
-        (request_id, f"{stop - count} to {stop - 1}", str(count), str(stop), ranges(pages),
-         "yes" if request_id in sampling else "no")
-        for request_id, count, stop, pages in zip(
-            batch.request_ids,
-            [stop - start for start, stop in pairwise(batch.query_starts)],
-            batch.context_lens,
-            batch.page_tables,
-            strict=True,
-        )
+        (id, f"{span.start} to {span.stop - 1}", str(len(span)), str(span.stop), ranges(pages),
+         "yes" if id in sampling else "no")
+        for (id, span), pages in zip(batch.spans.items(), batch.page_tables, strict=True)
     ]  # fmt: skip
     headings = ("request", "positions", "tokens", "context", "pages", "samples")
     total = f"Batch of {len(rows)} sequences, {len(batch.input_ids)} tokens"
@@ -46,6 +46,18 @@ def show_sequence(sequence: Sequence) -> str:
         "drafts": str(len(sequence.drafts)),
     }
     return short_table(f"Sequence {request.id}", ("fact", "value"), facts.items())
+
+
+def show_pages(pages: PageMap) -> str:
+    """A cell a page in the colours of the requests, and the same in words."""
+    colours = {id: COLOURS[place % len(COLOURS)] for place, id in enumerate(pages.tables)}
+    rows = [
+        ("free", str(pages.num_free), ""),
+        ("cached", str(len(pages.cached)), ranges(pages.cached)),
+        *((id, str(len(held)), ranges(held)) for id, held in pages.tables.items()),
+    ]
+    caption = f"{pages.num_pages} pages of {pages.page_size} tokens"
+    return _cells(pages, colours) + short_table(caption, ("whose", "pages", "which"), rows)
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -72,3 +84,19 @@ def short_table(
     if number > len(shown):
         caption = f"{caption}; the first {len(shown)} of {number}"
     return table(list(headings), shown, caption=caption)
+
+
+def _cells(pages: PageMap, colours: dict[str, str]) -> str:
+    """Runs of pages of one colour; the words below it say the same."""
+    cached = pages.cached
+    fills: Iterator[str] = (
+        colours[users[0]] if users else CACHED if page in cached else FREE
+        for page, users in enumerate(pages.users[:MAX_CELLS])
+    )
+    runs = ((fill, sum(1 for _ in run)) for fill, run in groupby(fills))
+    spans = "".join(
+        f'<span style="display:inline-block;height:1em;width:{count * 0.4:.1f}em;'
+        f'background:{fill}"></span>'
+        for fill, count in runs
+    )
+    return f'<div aria-hidden="true" style="line-height:1">{spans}</div>\n'

@@ -1,4 +1,4 @@
-"""Steps and the page map as tables.
+"""Steps as tables.
 
 Knows the engine's types by what they hold; a tokenizer, if there is one, comes as a function
 from an id to its text. What needs no tensor is in `batches.py`.
@@ -6,25 +6,20 @@ from an id to its text. What needs no tensor is in `batches.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from minimsg.engine.types import Admitted, Finish, Output, Token
-from minimsg.show.batches import MAX_ROWS, ranges, short_table, show_batch
+from minimsg.show.batches import MAX_ROWS, short_table, show_batch, show_pages
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from minimsg.engine.page_map import PageMap
     from minimsg.engine.stepping import Step
 
 TextOf = Callable[[int], str]
 
-MAX_CELLS: Final = 1024  # of the map, one a page
 NUM_CANDIDATES: Final = 5  # ids shown of each row of logits
-COLOURS: Final = ("#4477aa", "#ee6677", "#228833", "#aa8800", "#2299bb", "#aa3377")  # P. Tol
-FREE, CACHED = "#eeeeee", "#aaaaaa"
 
 
 def show_step(step: Step, text_of: TextOf | None = None) -> str:
@@ -57,33 +52,6 @@ def show_logits(logits: Tensor, sample_ids: list[str], text_of: TextOf | None = 
         rows.append((sample_ids[place], *candidates))
     ranks = [f"{place + 1}." for place in range(top.indices.shape[-1])]
     return short_table("Likeliest next ids", ("request", *ranks), rows, len(logits))
-
-
-def show_pages(pages: PageMap) -> str:
-    """A cell a page in the colours of the requests, and the same in words."""
-    colours = {id: COLOURS[place % len(COLOURS)] for place, id in enumerate(pages.tables)}
-    rows = [
-        ("free", str(pages.num_free), ""),
-        ("cached", str(len(pages.cached)), ranges(pages.cached)),
-        *((id, str(len(held)), ranges(held)) for id, held in pages.tables.items()),
-    ]
-    caption = f"{pages.num_pages} pages of {pages.page_size} tokens"
-    return _cells(pages, colours) + short_table(caption, ("whose", "pages", "which"), rows)
-
-
-def _cells(pages: PageMap, colours: dict[str, str]) -> str:
-    """Runs of pages of one colour; the words below it say the same."""
-    fills: Iterator[str] = (
-        colours[users[0]] if users else CACHED if page in pages.cached else FREE
-        for page, users in enumerate(pages.users[:MAX_CELLS])
-    )
-    runs = ((fill, sum(1 for _ in run)) for fill, run in groupby(fills))
-    spans = "".join(
-        f'<span style="display:inline-block;height:1em;width:{count * 0.4:.1f}em;'
-        f'background:{fill}"></span>'
-        for fill, count in runs
-    )
-    return f'<div aria-hidden="true" style="line-height:1">{spans}</div>\n'
 
 
 def _said(output: Admitted | Token | Finish, text_of: TextOf | None) -> tuple[str, str, str]:

@@ -195,6 +195,10 @@ class Tokenizer:
             return b""
         return self._decoding.to_bytes(self._tokens[id])
 
+    def token_text(self, id: int) -> str:
+        """The text of `id` alone, for people to read: U+FFFD for a part of a character."""
+        return self.token_bytes(id).decode(errors="replace")
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`: special tokens left out, U+FFFD for bytes that are not UTF-8.
 

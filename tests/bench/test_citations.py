@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from minimsg import hub
 from minimsg.bench.citations import Case, Score, cases, measure_citations
+from minimsg.bench.citing_cost import Cost, measure_cost
 from minimsg.bench.settings import VersusSettings
 from minimsg.citing.sentences import sentence_spans
 from minimsg.errors import ModelNotFound
@@ -53,6 +55,22 @@ def test_every_question_has_its_answer_in_one_sentence_of_a_document_that_was_no
         text = " ".join(sentences)
         assert [text[begin:end] for begin, end in sentence_spans(text)] == sentences
         assert case.answer.lower() in case.source.lower()
+
+
+def test_the_cost_of_attention_is_a_ratio_of_tokens_in_the_same_round() -> None:
+    cost = Cost(off_ms=[10.0, 40.0, 20.0], attention_ms=[15.0, 48.0, 22.0])
+    assert cost.words() == (
+        "a token takes 22.0 ms with attention and 20.0 ms without: 1.20 times as long "
+        "(1.10 to 1.50, 3 rounds)"
+    )
+    assert cost.as_dict()["ratio"] == 1.2
+
+
+def test_the_cost_is_measured_with_any_model(tmp_path: Path) -> None:
+    settings = VersusSettings(dtype="float32", threads=1, rounds=2, data_dir=tmp_path)
+    cost = measure_cost("tiny", settings)
+    assert len(cost.off_ms) == len(cost.attention_ms) == 2
+    assert min(*cost.off_ms, *cost.attention_ms) > 0
 
 
 @pytest.mark.proof

@@ -7,11 +7,15 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from urllib.request import ProxyHandler, build_opener
 
 import pytest
 from click.testing import CliRunner, Result
 
+from minimsg.bench.serving import Served
+from minimsg.bench.traced import TRACED
 from minimsg.cli.bench import bench
 from minimsg.cli.main import main
 from minimsg.machine import usable_cores
@@ -52,6 +56,20 @@ def test_a_running_server_is_measured_with_exact_counts(serving: Serving) -> Non
         assert level["input_tokens"] == pytest.approx(4 * 300, rel=0.1)
         assert 0 < level["ttft_ms"]["p50"] <= level["ttft_ms"]["p99"]
     assert "TTFT" in result.stderr, "the table gives way to the JSON"
+
+
+def test_a_side_that_is_traced_asks_for_a_record_each_time(serving: Serving) -> None:
+    def num_records() -> int:
+        opener = build_opener(ProxyHandler({}))
+        with opener.open(serving.url + "/minimsg/traces") as answer:
+            return len(json.load(answer)["data"])
+
+    with closing(Served(serving.url)) as plain, closing(Served(serving.url, TRACED)) as traced:
+        before = num_records()
+        assert len(list(plain.prefilling(["one"]))) == 1
+        assert num_records() == before
+        assert len(list(traced.prefilling(["two", "three"]))) == 2
+        assert num_records() == before + 2
 
 
 def test_a_key_is_never_in_the_report(serving: Serving, tmp_path: Path) -> None:
@@ -100,6 +118,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, folder: Path, *flags: str) -> Result:
         ("transformers", FIGURES, ["ours", "theirs"]),
         ("ordinary", FIGURES, []),
         ("in-process", FIGURES, []),
+        ("untraced", FIGURES, []),
         ("no-prefix-cache", ["warm_prompt", "shared_prompt"], []),
     ],
 )
@@ -115,7 +134,7 @@ def test_a_quick_comparison_has_the_shape_of_a_real_one(
         for one in rounds:
             assert one["read_gb_per_s"] > 0
             assert one["ratio"] == pytest.approx(one["ours"] / one["theirs"])
-    if vs != "in-process":
+    if vs not in ("in-process", "untraced"):
         agreed = {"tokens": 4 * 32, "same": 4 * 32}
         assert report["agreement"] == agreed, "float32 agrees exactly"
     assert list(report["accuracy"]) == sides
@@ -124,6 +143,10 @@ def test_a_quick_comparison_has_the_shape_of_a_real_one(
     assert report["settings"]["dtype"] == "float32"
     assert report["versions"]["transformers"]
     assert "no verdict" in result.stderr or "minimsg is" in result.stderr
+    if vs == "untraced":
+        assert [step["streams"] for step in report["peer"]["untraced_steps"]] == [1, 8, 16]
+        assert "wanted are less than 10%" in result.stderr
+        assert "wanted are less than 1%" in result.stderr
 
 
 def test_llama_cpp_is_compared_by_its_programs_and_the_page_shows_it(

@@ -94,6 +94,24 @@ async def test_a_request_can_be_followed_through_every_pane(serve: Serve, tab: T
     await tab.until_text("no rule is broken")
 
 
+async def test_what_the_reference_kernel_found_is_told_of_engine_and_request(
+    serve: Serve, tab: Tab
+) -> None:
+    await ask(tab, serve("tiny", "--check-kernels", "1").url)
+    for pane in ("Engine", "Events"):
+        await go(tab, pane)
+        await tab.until_text("steps checked: largest error")
+        await tab.click("summary", "Layer by layer")
+        layers = "document.querySelectorAll('.checked tbody tr').length"
+        assert await tab.value(layers) == 2
+        errors = await tab.value(
+            "[...document.querySelectorAll('.checked td')].map((e) => +e.textContent)"
+        )
+        assert len(errors) == 4
+        assert all(0 <= error < 1e-2 for error in errors), errors  # the kernel is a good one
+        await keep(tab, f"checked-{pane}")
+
+
 async def test_the_engine_can_be_held_and_stepped_and_goes_on_when_the_page_leaves(
     serve: Serve, tab: Tab, tmp_path: Path
 ) -> None:
@@ -144,10 +162,13 @@ async def test_every_pane_is_within_its_window_and_axe_finds_no_fault(
     source = await asyncio.to_thread(axe.read_text)
     await tab.prefer(color_scheme=scheme, reduced_motion="reduce")
     await tab.resize(width)
-    await ask(tab, serve("tiny").url)
+    await ask(tab, serve("tiny", "--check-kernels", "1").url)
     await tab.value(f"{source}; 0")
     for pane in PANES:
         await go(tab, pane)
+        await tab.value(
+            "document.querySelectorAll('.checked details').forEach((e) => e.open = true)"
+        )
         assert await tab.value("document.documentElement.scrollWidth") <= width, pane
         found = await tab.value(
             "axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations.map("

@@ -24,6 +24,7 @@ FEW = {  # mutant -> cases that are enough to find it
     "other-envelope": "errors.envelope*",
     "count-without-tools": "count.usage.tools*",
     "unknown-blocks-taken": "blocks.refused.unknown*",
+    "for-some-taken": "citations.all-or-none.documents",
 }
 BODY = {
     "model": "scripted",

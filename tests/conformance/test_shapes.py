@@ -12,6 +12,10 @@ from minimsg.conformance import shapes
 TYPES: dict[type, type[BaseModel]] = {
     shapes.Message: sdk.Message,
     shapes.TextBlock: sdk.TextBlock,
+    shapes.CharLocation: sdk.CitationCharLocation,
+    shapes.PageLocation: sdk.CitationPageLocation,
+    shapes.BlockLocation: sdk.CitationContentBlockLocation,
+    shapes.SearchLocation: sdk.CitationsSearchResultLocation,
     shapes.ThinkingBlock: sdk.ThinkingBlock,
     shapes.ToolUseBlock: sdk.ToolUseBlock,
     shapes.Usage: sdk.Usage,

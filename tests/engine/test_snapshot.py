@@ -70,13 +70,12 @@ def test_a_snapshot_says_of_each_page_what_the_pool_says() -> None:
     engine = load("tiny").engine
     for step in engine.steps(_request(40)):
         seen = engine.look()
-        counts = [seen.states().count(state) for state in PageState]
-        pool = engine.pool
-        assert counts[PageState.FREE] == min(pool.num_free, len(seen.references) - sum(counts[1:]))
+        states, pool = seen.states(), engine.pool
+        counts = [states.count(state) for state in PageState]
+        assert counts[PageState.FREE] == min(pool.num_free, len(states) - sum(counts[1:]))
         assert counts[PageState.CACHED] + counts[PageState.KEPT] == pool.num_cached
         assert counts[PageState.USED] == pool.num_used
-        held = {page for each in seen.sequences for page in each.pages}
-        assert len(held) == pool.num_used, step
+        assert len(seen.pages.used) == pool.num_used, step
 
 
 def _request(num_ids: int) -> GenerationRequest:

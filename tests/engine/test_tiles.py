@@ -51,9 +51,10 @@ def test_a_chunk_over_the_end_of_a_page_is_two_tiles() -> None:
     )
 
 
-def test_a_batch_says_which_of_its_rows_are_whose() -> None:
-    mixed = replace(CHUNK, request_ids=["a", "b"], query_starts=[0, 1, 3])
+def test_a_batch_says_which_rows_and_positions_are_whose() -> None:
+    mixed = replace(CHUNK, request_ids=["a", "b"], query_starts=[0, 1, 3], context_lens=[30, 2])
     assert mixed.rows == {"a": range(1), "b": range(1, 3)}
+    assert mixed.spans == {"a": range(29, 30), "b": range(2)}
 
 
 def test_tiles_of_a_step_that_computes_nothing_have_no_logits(tmp_path: Path) -> None:

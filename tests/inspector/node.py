@@ -28,8 +28,8 @@ def ask(folder: Path, module: str, function: str, values: list[list[Any]]) -> li
         pytest.skip("node is missing")
     (folder / "package.json").write_text('{"type": "module"}')
     for name, data in page_files().items():
-        if "/" not in name:
-            (folder / name).write_bytes(data)
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(data)
     (folder / "ask.js").write_text(ASK)
     done = subprocess.run(
         [node, "ask.js", f"./{module}", function],

@@ -93,3 +93,32 @@ def test_the_size_of_a_page_costs_no_more_than_the_limit() -> None:
 def test_what_cannot_be_read_is_refused_in_the_words_of_the_api(data: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=f"^{why}$"):
         texts(data)
+
+
+def test_a_pdf_is_not_said_to_be_locked_because_one_before_it_was() -> None:
+    """PDFium keeps the number of its last failure, and gives none to a file without pages."""
+    handler = "<</Filter/Standard/V 1/R 2/O<00>/U<00>/P -4>>"
+    trailer = "/Root 1 0 R/Encrypt 50 0 R/ID[<00><00>]"
+    locked = file_of(page_objects(b"x") | {50: handler}, trailer)
+    with pytest.raises(ValueError, match="password protected"):
+        read(locked)
+    with pytest.raises(ValueError, match="was not valid"):
+        read(listed_pdf())
+
+
+def test_a_pdf_that_certificates_open_is_locked_too() -> None:
+    handler = "<</Filter/Adobe.PubSec/SubFilter/adbe.pkcs7.s4/V 1/Recipients[<00>]>>"
+    with pytest.raises(ValueError, match="password protected"):
+        read(file_of(page_objects(b"x") | {50: handler}, "/Root 1 0 R/Encrypt 50 0 R"))
+
+
+def listed_pdf() -> bytes:
+    """A PDF without pages whose table of places is right, so that nothing of it is mended."""
+    objects = [b"1 0 obj <</Type/Catalog/Pages 2 0 R>> endobj\n"]
+    objects.append(b"2 0 obj <</Type/Pages/Count 0/Kids[]>> endobj\n")
+    head = b"%PDF-1.7\n"
+    places = [len(head), len(head) + len(objects[0])]
+    table = b"xref\n0 3\n0000000000 65535 f \n" + b"".join(b"%010d 00000 n \n" % p for p in places)
+    start = len(head) + sum(map(len, objects))
+    end = b"trailer <</Root 1 0 R/Size 3>>\nstartxref\n%d\n%%%%EOF\n" % start
+    return head + b"".join(objects) + table + end

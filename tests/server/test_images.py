@@ -112,6 +112,18 @@ def words_of(oracle: SeeingOracle, ids: list[int], pictures: list[Image.Image], 
 CATS, DOGS = picture(30, 40), picture(60, 20, seed=1)
 
 
+async def test_a_token_of_an_image_looked_at_nothing_behind_it(start: Start) -> None:
+    running = await start(NAME, config=ServerConfig(no_store=True, trace=1))
+    _, answer = await running.post(ask(block(CATS)))
+    id = answer.headers["request-id"]
+    async with running.session.get(f"{running.url}/minimsg/traces/{id}") as got:
+        (image,) = (await got.json())["prompt"]["images"]
+    asked: Json = {"trace": id, "what": "attention", "position": image["start"] + 1}
+    found, _ = await running.post(asked, "/minimsg/lens")
+    heads: Any = found["heads"]
+    assert {len(head) for head in heads} == {image["start"] + 2}
+
+
 async def test_a_reply_to_images_is_that_of_transformers(seeing: Running) -> None:
     """However small, such a body goes to a process; one that is broken harms no other."""
     body = ask(block(CATS), text("and"), block(DOGS))

@@ -170,7 +170,8 @@ async def test_a_kernel_that_is_checked_has_its_errors_by_layer(tiny: Running) -
     assert of(found, "kernel_checks_total") == 4
     layers = [labels for name, labels in found if name == "kernel_check_error_ratio"]
     assert layers == [(("layer", str(layer)),) for layer in range(len(runner.cache.layers))]
-    assert max(runner.check.worst) < 1e-4
+    assert runner.check.checks is not None
+    assert max(runner.check.checks.worst) < 1e-4
 
 
 async def test_two_servers_share_no_figure(start: Start) -> None:

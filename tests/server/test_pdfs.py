@@ -23,7 +23,7 @@ from minimsg.prompt.uploads import Upload
 from minimsg.protocol.dialect import Dialect
 from minimsg.server import catalog
 from minimsg.server.catalog import Catalog, lacking
-from minimsg.server.guard import cause_of
+from minimsg.server.pdf_guard import cause_of
 from minimsg.server.pool import may_hold_pdfs
 from minimsg.server.prepare import (
     NOTHING,
@@ -36,6 +36,7 @@ from minimsg.server.prepare import (
 )
 
 from ..models.seeing_checkpoints import save_chatting  # noqa: TID252
+from ..prompt.locked_pdfs import locked_pdf  # noqa: TID252
 from ..prompt.pdf_files import (  # noqa: TID252
     document,
     file_of,
@@ -174,12 +175,15 @@ def endless() -> bytes:
 
 
 INVALID: Final = "The PDF specified was not valid."
+LOCKED: Final = "The PDF specified is password protected."
 HOSTILE: Final[list[tuple[Callable[[], bytes], str]]] = [
     (lambda: b"", "PDF cannot be empty"),
     (lambda: b"hello", INVALID),
     (lambda: CODE[: len(CODE) // 4], INVALID),
     (lambda: pdf(*[""] * (LIMITS.pdf_pages + 1)), "A maximum of 600 PDF pages may be provided."),
-    (locked, "The PDF specified is password protected."),
+    (locked, LOCKED),
+    (lambda: locked_pdf(ink_of("x"), "RC4, 128 bits", b"secret"), LOCKED),
+    (lambda: locked_pdf(ink_of("x"), "AES, 128 bits", b""), LOCKED),
     (bomb, "Could not process PDF: it takes too much memory, or breaks what reads it"),
 ]
 ODD: Final[list[Callable[[], bytes]]] = [
@@ -370,7 +374,7 @@ def test_a_recorded_read_of_a_pdf_is_read(seeing: Served, test_data: Path) -> No
 
 def test_work_that_computes_too_long_ends_with_its_process() -> None:
     code = (
-        "import dataclasses, minimsg.server.guard as guard\n"
+        "import dataclasses, minimsg.server.pdf_guard as guard\n"
         "guard.LIMITS = dataclasses.replace(guard.LIMITS, pdf_time_s=0)\n"
         "with guard.guarding(print)('here'):\n"
         "    while True: pass"

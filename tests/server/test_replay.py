@@ -14,13 +14,19 @@ from pydantic import JsonValue
 
 from minimsg.builtin import write_scripted
 from minimsg.config import EngineConfig
+from minimsg.errors import InvalidTrace
 from minimsg.offline.compared import Compared
 from minimsg.offline.replay import chunk_ends, load, replay
 from minimsg.server.loading import Loaded
-from minimsg.trace import Trace, TracedStep
+from minimsg.trace import Trace, TracedStep, from_json, to_json
 
+from ..models.seeing_checkpoints import picture  # noqa: TID252
 from .conftest import ENGINE, SERVING, WRITERS, Start
 from .running import LONG, Json, Running, ask, eventually
+from .test_images import CATS, DOGS, block, result
+from .test_images import NAME as SEEING
+from .test_images import ask as see
+from .test_images import text as said
 from .test_traces import listed, read
 
 FEW: Final = 5
@@ -98,9 +104,10 @@ async def compared(trace: Trace, loaded: Loaded) -> Compared:
         ("tiny", replace(ENGINE, max_step_tokens=40, num_pages=140, max_context=2_048)),
         ("tiny", replace(ENGINE, speculate=4)),
         ("tiny", replace(ENGINE, deterministic=True)),
+        ("tiny", replace(ENGINE, check_kernels=0.5)),
         ("thinker that calls", ENGINE),
     ],
-    ids=["plain", "short of pages", "speculating", "deterministic", "thinking"],
+    ids=["plain", "short of pages", "speculating", "deterministic", "checked", "thinking"],
 )
 async def test_random_requests_come_out_again_bit_for_bit(
     start: Start,
@@ -118,6 +125,47 @@ async def test_random_requests_come_out_again_bit_for_bit(
         made = await compared(trace, loaded)
         assert made.verdict() == f"{len(trace.tokens)} tokens are the same, bit for bit", made
         assert made.is_same
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [replace(ENGINE, max_step_tokens=12), replace(ENGINE, deterministic=True)],
+    ids=["in chunks", "deterministic"],
+)
+async def test_requests_with_images_come_out_again_bit_for_bit(
+    start: Start, model_folder: Callable[[str], Path], engine: EngineConfig
+) -> None:
+    """The first to see a picture, one who finds it in the cache, and one who got it from a tool."""
+    running = await start(SEEING, engine=engine, config=replace(SERVING, trace=8))
+    twice = see(block(CATS), said("and"), block(DOGS), temperature=1, max_tokens=12)
+    bodies = [twice, {**twice, "seed": 7}, result(said("seen:"), block(DOGS)), {**twice, "seed": 7}]
+    for body in bodies:
+        await running.post(body)
+    traces = [await read(running, line["id"]) for line in await listed(running)]
+    assert [len(trace.prompt.images) for trace in traces] == [2, 1, 2, 2]
+    assert traces[0].prompt.cache.reused > traces[0].prompt.images[0].stop
+    loaded, passed_over = load(traces[0], SEEING, model_folder(SEEING))
+    assert passed_over is None
+    for trace in traces:
+        made = await compared(from_json(to_json(trace)), loaded)
+        assert made.verdict() == f"{len(trace.tokens)} tokens are the same, bit for bit", made
+        assert made.is_same
+
+
+async def test_other_pixels_are_another_reply(
+    start: Start, model_folder: Callable[[str], Path]
+) -> None:
+    running = await start(SEEING, config=replace(SERVING, trace=1))
+    await running.post(see(block(CATS), temperature=1, max_tokens=12))
+    trace = await read(running, (await listed(running))[0]["id"])
+    changed = replace(trace, request=see(block(picture(30, 40, seed=9)), max_tokens=12))
+    loaded, _ = load(trace, SEEING, model_folder(SEEING))
+    assert (await compared(trace, loaded)).is_same
+    made = await compared(changed, loaded)
+    assert "bit for bit" not in made.verdict()
+    larger = replace(trace, request=see(block(picture(60, 40)), max_tokens=12))
+    with pytest.raises(InvalidTrace, match="cannot be placed"):
+        await asyncio.to_thread(replay, larger, loaded)
 
 
 async def test_what_a_client_left_comes_out_as_far_as_it_came(

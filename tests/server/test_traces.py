@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,25 @@ async def test_the_steps_compute_the_prompt_and_each_token_once(start: Start) ->
     sampled_in = {step.number: step.stop for step in trace.steps}
     places = [num_prompt + place for place in range(len(trace.tokens))]
     assert [sampled_in[token.step] for token in trace.tokens] == places
+
+
+async def test_a_step_that_was_checked_has_its_errors_by_layer(start: Start) -> None:
+    running = await start("tiny", engine=replace(ENGINE, check_kernels=0.5), config=ALL)
+    await post(running, FORCED)
+    errors = [step.layer_errors for step in (await latest(running)).steps]
+    assert [each is not None for each in errors] == [place % 2 == 1 for place in range(len(errors))]
+    checked = [error for each in errors if each is not None for error in each]
+    assert len(checked) == 2 * (len(errors) // 2)  # the model has two layers
+    assert all(error is not None and error < 1e-5 for error in checked)
+
+
+async def test_a_record_whose_kernel_gave_no_numbers_can_be_read(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minimsg.engine.kernel_check._error", lambda *_: math.inf)
+    running = await start("tiny", engine=replace(ENGINE, check_kernels=1), config=ALL)
+    await post(running, FORCED)
+    assert (await latest(running)).steps[0].layer_errors == [None, None]
 
 
 async def test_a_second_time_the_marked_prefix_is_a_hit(start: Start) -> None:
@@ -307,14 +326,10 @@ def _size(body: JsonValue, path: str) -> int:
     What is said of a tool has more in it than the client's own words, such as its examples.
     """
     value = body
-    for step in _steps(path):
+    for step in path.split("."):
         if isinstance(value, list):
             value = value[int(step)]
         elif isinstance(value, dict):
             value = value.get(step)  # a key may hold a dot
     is_text = isinstance(value, dict) and value.get("type") == "text"
     return len(value["text"]) if is_text else 1 << 30  # type: ignore[index, arg-type, call-overload]
-
-
-def _steps(path: str) -> Iterator[str]:
-    yield from path.split(".")

@@ -151,7 +151,8 @@ async def test_what_may_not_be_sent_is_refused_by_its_headers(
 
 def limit(monkeypatch: pytest.MonkeyPatch, **limits: float) -> None:
     small = Limits(**limits)  # type: ignore[arg-type]
-    monkeypatch.setattr("minimsg.server.multipart.LIMITS", small)
+    for module in ("body", "multipart"):
+        monkeypatch.setattr(f"minimsg.server.{module}.LIMITS", small)
 
 
 async def test_a_file_that_is_too_large_is_413_whether_it_says_so_or_not(

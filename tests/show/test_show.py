@@ -17,8 +17,6 @@ from minimsg.loading import load_engine
 from minimsg.show.batches import MAX_ROWS, ranges, show_batch
 from minimsg.show.steps import show_outputs, show_step
 
-VOID = {"br"}
-
 
 class Reader(HTMLParser):
     """The tables of a page; asserts that what is opened is closed."""
