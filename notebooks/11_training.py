@@ -137,12 +137,13 @@ print(model.generate("What is the capital of France?").text)
 # %% [markdown]
 # ## Two questions, and something to change
 #
-# **1.** "Is the star left of the 7?" is answered "The star is left of the 7, so yes." Why not "Yes"
+# **1.** "Is the star left of the 7?" is answered "The 7 is left of the star, so no." Why not "No"
 # first?
 # <details><summary>Answer</summary>
-# Each token is computed from those before it. Yes or no depends on two things at once, where the
-# two lie and which side was asked for; said last, it follows from words that are already there.
-# A training with "Yes" first had a third of such answers right after as long.
+# Each token is computed from those before it. The first noun is what a look at the picture gives:
+# of the two, the one further to the left. Yes or no then only asks whether that was the one asked
+# for. Said first, it needs both places at once: with "Yes" or "No" in front, the same training had
+# a third of such answers right.
 # </details>
 #
 # **2.** Why do the linear maps that name cells not ship with the model?

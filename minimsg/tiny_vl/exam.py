@@ -1,8 +1,6 @@
 """Pictures and questions that no training saw, and how many of them are answered to the letter.
 
-`exam` gives them to anybody: the tests send them through the server. `score` asks a network
-while it learns. Greedy decoding writes an answer exactly if, given the answer so far, each of
-its tokens is the likeliest; so one pass over questions with their answers tells.
+Whoever answers them to the letter has read the picture: the tests send them through the server.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _where(random: random.Random, scene: Scene) -> Pair | None:
 
 
 def _order(random: random.Random, scene: Scene) -> Pair | None:
-    """Two things, each the only one of its noun."""
+    """Two things, each the only one of its noun: which of them is further to the side asked for."""
     nouns = [thing.noun for thing in scene.things]
     alone = [thing for thing in scene.things if nouns.count(thing.noun) == 1]
     if len(alone) < 2:
@@ -147,10 +147,12 @@ def _order(random: random.Random, scene: Scene) -> Pair | None:
     one, other = random.sample(alone, 2)
     if abs(one.x - other.x) < _MARGIN * scene.width:
         return None
-    asked, is_side = random.choice(("left", "right")), "left" if one.x < other.x else "right"
-    text = spelled(random, "order", wish=one.noun, side=asked, other=other.noun)
-    so = "yes" if asked == is_side else "no"  # last: it follows from what is said before it
-    return text, f"The {one.noun} is {is_side} of the {other.noun}, so {so}."
+    side = random.choice(("left", "right"))
+    text = spelled(random, "order", wish=one.noun, side=side, other=other.noun)
+    is_so = (one.x < other.x) == (side == "left")
+    first, last = (one, other) if is_so else (other, one)
+    so = "yes" if is_so else "no"  # last: it follows from what is said before it
+    return text, f"The {first.noun} is {side} of the {last.noun}, so {so}."
 
 
 def _describe(random: random.Random, scene: Scene) -> Pair:
@@ -178,7 +180,14 @@ _MAKERS: Final[dict[str, Callable[[random.Random, Scene], Pair | None]]] = {
     "describe": _describe,
 }
 KINDS: Final = tuple(_MAKERS)
-_HARD: Final = {"end": 3, "where": 3, "order": 5, "count": 2, "colour": 3}  # times as often
+_HARD: Final = {
+    "end": 2,
+    "where": 3,
+    "order": 4,
+    "count": 3,
+    "colour": 3,
+    "shape": 2,
+}  # times as often
 _WEIGHTS: Final = [_HARD.get(kind, 1) for kind in KINDS]
 
 

@@ -37,7 +37,7 @@ class Plan:
     """How long, how much at once, and how fast."""
 
     num_looks: int = 2600  # steps at pictures alone
-    num_talks: int = 1600  # steps of conversations
+    num_talks: int = 1700  # steps of conversations
     num_pictures: int = 32  # in a step that only looks, of the whole team
     num_lessons: int = 32  # in a step that talks, of the whole team
     matrix_rate: float = 0.02

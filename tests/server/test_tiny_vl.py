@@ -20,6 +20,7 @@ from minimsg.tiny_vl.checkpoint import FOLDER, copy_model
 from minimsg.tiny_vl.exam import Item, exam
 from minimsg.tiny_vl.wording import HELLO, NO_PICTURE, ONLY_KNOW
 
+from ..prompt.pdf_files import document, pdf  # noqa: TID252
 from . import coding_requests as written
 from .conftest import WRITERS, Start
 from .recordings import Recording, replay
@@ -185,7 +186,7 @@ async def test_tools_may_be_there_and_a_call_may_be_forced(seeing: Running) -> N
 
 
 def with_contents(recording: Recording) -> Recording:
-    """Real bytes where a recording has none: a picture, and a text for the PDF."""
+    """Real bytes where a recording has none: a picture, and a PDF."""
     body = copy.deepcopy(recording.body)
     assert body is not None
     blocks: list[Any] = [body]
@@ -198,7 +199,7 @@ def with_contents(recording: Recording) -> Recording:
         if block and source and block["type"] == "image":
             block["source"] = shown(next(exam(1)).picture)["source"]
         elif block and source and block["type"] == "document":
-            block["source"] = {"type": "text", "media_type": "text/plain", "data": "Hello."}
+            block["source"] = document(pdf("Hello."))["source"]
     return replace(recording, body=body)
 
 

@@ -49,7 +49,7 @@ TRUE = {
     "Where is the star?": "The star is on the left.",
     "Where is the thing?": "I see 3 things.",
     "Is the star left of the 7?": "The star is left of the 7, so yes.",
-    "Is the star right of the 7?": "The star is left of the 7, so no.",
+    "Is the star right of the 7?": "The 7 is right of the star, so no.",
     "What is in the picture?": "I see a red star, a blue 7 and a red cross.",
 }
 
