@@ -180,14 +180,8 @@ _MAKERS: Final[dict[str, Callable[[random.Random, Scene], Pair | None]]] = {
     "describe": _describe,
 }
 KINDS: Final = tuple(_MAKERS)
-_HARD: Final = {
-    "end": 2,
-    "where": 3,
-    "order": 4,
-    "count": 3,
-    "colour": 3,
-    "shape": 2,
-}  # times as often
+# How often hard kinds are asked, for each time that others are.
+_HARD: Final = {"end": 2, "where": 3, "order": 4, "count": 3, "colour": 3, "shape": 2}
 _WEIGHTS: Final = [_HARD.get(kind, 1) for kind in KINDS]
 
 
