@@ -165,6 +165,7 @@ def curl_command(url: str, model: str, *, has_keys: bool = False) -> str:
     body = {
         "model": model,
         "max_tokens": 64,
+        "temperature": 0,
         "messages": [{"role": "user", "content": QUESTION}],
     }
     key = f"  -H 'x-api-key: {YOUR_KEY}' \\\n" if has_keys else ""
@@ -185,6 +186,7 @@ client = Anthropic(base_url="{url}", api_key="{YOUR_KEY if has_keys else "local"
 message = client.messages.create(
     model={json.dumps(model)},
     max_tokens=64,
+    temperature=0,
     messages=[{{"role": "user", "content": "{QUESTION}"}}],
 )
 print(message.content[0].text)"""
