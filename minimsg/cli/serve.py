@@ -186,7 +186,6 @@ client = Anthropic(base_url="{url}", api_key="{YOUR_KEY if has_keys else "local"
 message = client.messages.create(
     model={json.dumps(model)},
     max_tokens=64,
-    temperature=0,
     messages=[{{"role": "user", "content": "{QUESTION}"}}],
 )
 print(message.content[0].text)"""
