@@ -86,4 +86,4 @@ def _clients(url: str, load: Load) -> list[str]:
         "--json": "-",
     }
     words = [str(word) for pair in flags.items() for word in pair]
-    return [sys.executable, "-m", "minimsg", "bench", *words]
+    return [sys.executable, "-P", "-m", "minimsg", "bench", *words]

@@ -33,7 +33,7 @@ def our_server(
     if settings.kernel:
         flags += ["--kernel", settings.kernel]
     port = free_port()
-    command = [sys.executable, "-m", "minimsg", "serve", str(folder), "--no-store", *flags]
+    command = [sys.executable, "-P", "-m", "minimsg", "serve", str(folder), "--no-store", *flags]
     with _serving([*command, "--port", str(port)], port) as served:
         yield served
 

@@ -62,7 +62,7 @@ def notebook(ctx: click.Context, folder: Path, model: str, no_open: bool) -> Non
     if no_open:
         return
     if find_spec(JUPYTER) is None:
-        click.echo(f"To open them: pip install {JUPYTER} && jupyter lab {folder}")
+        click.echo(f"To open them: pip install {JUPYTER}, and then this command again")
         return
     command = [sys.executable, "-m", JUPYTER, str(folder)]
     ctx.exit(subprocess.run(command, env={**os.environ, MODEL_NAME: model}).returncode)

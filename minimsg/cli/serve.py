@@ -165,6 +165,7 @@ def curl_command(url: str, model: str, *, has_keys: bool = False) -> str:
     body = {
         "model": model,
         "max_tokens": 64,
+        "temperature": 0,
         "messages": [{"role": "user", "content": QUESTION}],
     }
     key = f"  -H 'x-api-key: {YOUR_KEY}' \\\n" if has_keys else ""

@@ -112,7 +112,10 @@ def pdfs_are_supported(request: PromptRequest, dialect: Dialect) -> None:
         return
     why = "this model does not support PDF input"
     if "pdfs" in dialect.lacking:
-        why = 'this server cannot read PDFs yet; install what does: pip install "minimsg[pdf]"'
+        why = (
+            "this server cannot read PDFs yet; install what does, and start it again: "
+            'pip install "minimsg[pdf]"'
+        )
     for path, block in blocks_of(request.messages, DocumentBlock, inside=True):
         if isinstance(block.source, (Base64PdfSource, UrlSource)):
             raise InvalidRequest(f"{path}.document", why)

@@ -24,7 +24,10 @@ NO_IMAGE: Final = "this model does not support image input"
 
 NO_PDF: Final = "this model does not support PDF input"
 
-NO_READER: Final = 'this server cannot read PDFs yet; install what does: pip install "minimsg[pdf]"'
+NO_READER: Final = (
+    "this server cannot read PDFs yet; install what does, and start it again: "
+    'pip install "minimsg[pdf]"'
+)
 
 NO_URL: Final = (
     "type 'url' is not supported; send the content itself "
