@@ -26,13 +26,13 @@ class Item(NamedTuple):
 
 
 def exam(num_items: int, seed: int = SEED) -> Iterator[Item]:
-    """Each kind of question in turn; pictures of 40 to 600 pixels, half of them noisy."""
+    """Each kind of question in turn, all clear; pictures of 40 to 600 pixels, half are noisy."""
     source = random.Random(seed)
     for number in range(num_items):
         side, ratio = source.uniform(64, 400), 3 ** source.uniform(-0.5, 0.5)
         width, height = round(side * ratio**0.5), round(side / ratio**0.5)
         question = None
-        while question is None:  # not every scene has something to ask of every kind
+        while question is None or not question.is_clear:  # not every scene has one of every kind
             scene = random_scene(source, width, height)
             question = ask(source, scene, KINDS[number % len(KINDS)])
         picture = draw(scene)

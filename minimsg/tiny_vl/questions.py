@@ -25,6 +25,12 @@ class Question(NamedTuple):
     text: str
     answer: str
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether it is about what is there once, or not at all; else the answer is a number."""
+        counts = self.answer.startswith("I see ") and self.answer[6].isdigit()
+        return self.kind == "count" or not counts or self.answer.startswith("I see 0 ")
+
 
 class Wish(NamedTuple):
     """What a question is about: things of a noun, of a colour, or of both."""

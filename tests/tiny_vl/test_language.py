@@ -15,7 +15,7 @@ from minimsg.text.tokenizer import Tokenizer
 from minimsg.tiny_vl.checkpoint import FOLDER
 from minimsg.tiny_vl.drawing import draw
 from minimsg.tiny_vl.exam import exam
-from minimsg.tiny_vl.questions import KINDS, ask, ask_any
+from minimsg.tiny_vl.questions import KINDS, Question, ask, ask_any
 from minimsg.tiny_vl.scenes import Scene, Thing, random_scene
 from minimsg.tiny_vl.strangers import stranger
 from minimsg.tiny_vl.vocabulary import make_tokenizer
@@ -61,6 +61,18 @@ def test_the_answers_about_a_scene_are_those_found_by_hand() -> None:
         question = ask_any(source, SCENE)
         asked.setdefault(question.text, set()).add(question.answer)
     assert {text: asked[text] for text in TRUE} == {text: {TRUE[text]} for text in TRUE}
+
+
+def test_a_question_is_clear_if_there_is_one_of_what_it_is_about_or_none() -> None:
+    def is_clear(kind: str, text: str) -> bool:
+        return Question(kind, text, TRUE[text]).is_clear
+
+    assert is_clear("colour", "What colour is the star?")
+    assert is_clear("colour", "What colour is the circle?")
+    assert is_clear("count", "How many shapes are there?")
+    assert is_clear("describe", "What is in the picture?")
+    assert not is_clear("colour", "What colour is the shape?")
+    assert not is_clear("where", "Where is the thing?")
 
 
 def test_a_picture_with_nothing_on_it_has_a_colour() -> None:
