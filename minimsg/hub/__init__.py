@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Final
 
@@ -26,6 +27,7 @@ from minimsg.hub.conversion import convert
 from minimsg.hub.progress import Progress, silent
 from minimsg.hub.store import Manifest, Origin, check, default_data_dir
 from minimsg.prompt.chat import ChatModel
+from minimsg.tiny_vl.checkpoint import is_copied
 
 __all__ = [
     "BUILTIN",
@@ -43,6 +45,7 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 DEFAULT: Final = "smollm2"
+TRAINED: Final = "tiny-vl"
 BUILTIN: Final = (DEFAULT, *builtin.WRITERS)
 REPOSITORY: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 
@@ -58,6 +61,7 @@ def resolve(name: str, data_dir: Path | None = None) -> Path:
         check_folder(Path(name))
         return Path(name).resolve()
     target = _place(name, data_dir)
+    _drop_outdated(name, target)
     if not target.is_dir():
         if name not in builtin.WRITERS:
             raise ModelNotFound(_not_found(name, data_dir))
@@ -88,6 +92,7 @@ def pull(
     if _is_local_folder(name):
         return resolve(name)
     target = _place(name, data_dir)
+    _drop_outdated(name, target)
     try:
         check(target, hashes=verify)
     except CheckpointError as error:
@@ -128,6 +133,12 @@ def _is_local_folder(name: str) -> bool:
     os.path, unlike Path, has no error for a name that no folder can have.
     """
     return name != "" and name not in BUILTIN and os.path.isdir(name)
+
+
+def _drop_outdated(name: str, target: Path) -> None:
+    """Remove a copy of the trained model that the package has other weights for by now."""
+    if name == TRAINED and target.is_dir() and not is_copied(target):
+        rmtree(target, ignore_errors=True)
 
 
 def _is_gguf(file: Path) -> bool:

@@ -76,6 +76,14 @@ def copy_model(folder: Path) -> None:
         copyfile(file, folder / file.name)
 
 
+def is_copied(folder: Path) -> bool:
+    """Whether `folder` holds the trained model that ships now."""
+    return all(
+        (folder / file.name).is_file() and (folder / file.name).read_bytes() == file.read_bytes()
+        for file in FOLDER.iterdir()
+    )
+
+
 def write_description(folder: Path, tokenizer: Tokenizer) -> None:
     """Everything but the weights."""
     end = tokenizer.token_to_id(TURN_END)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from minimsg import hub
+from minimsg.builtin import WRITERS
 from minimsg.errors import CheckpointError, ConfigError, MinimsgError, ModelNotFound
 from minimsg.hub import store
+from minimsg.tiny_vl.checkpoint import copy_model, is_copied
 
 from ..models.gguf_files import random_model, write_gguf  # noqa: TID252 tests have no absolute name
 from .conftest import names_in
@@ -158,3 +161,16 @@ class TestNames:
     ) -> None:
         monkeypatch.setenv("MINIMSG_DATA_DIR", str(tmp_path / "elsewhere"))
         assert hub.resolve("scripted") == tmp_path / "elsewhere" / "models" / "scripted"
+
+    @pytest.mark.parametrize("get", [hub.resolve, hub.pull])
+    def test_a_trained_model_of_an_earlier_version_is_replaced(
+        self, get: Callable[[str, Path], Path], data_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def write_earlier(folder: Path) -> None:
+            copy_model(folder)
+            (folder / "model.safetensors").write_bytes(b"other weights")
+
+        with monkeypatch.context() as patch:
+            patch.setitem(WRITERS, "tiny-vl", write_earlier)
+            assert not is_copied(hub.pull("tiny-vl", data_dir))
+        assert is_copied(get("tiny-vl", data_dir))
