@@ -32,6 +32,12 @@ def refuse(event, args, here=("127.0.0.1", "::1", "localhost", None)):
 
 sys.addaudithook(refuse)
 """
+ANEW = """
+import torch
+
+torch.set_grad_enabled(True)
+get_ipython().run_line_magic('reset', '-f')
+"""
 ABSOLUTE_PATH = re.compile(r"(?<![\w.}>/])(?!/v1/)(?:~?/(?:[a-z]\w*/)+|[A-Z]:\\)")
 NETWORK = re.compile(r"https?://(?!127\.0\.0\.1)|pip install|^[!%]", re.M)
 
@@ -64,7 +70,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             client.execute_cell(cell, index)
 
     def run_one(notebook: NotebookNode) -> None:
-        execute(read("# %%\nget_ipython().run_line_magic('reset', '-f')"))
+        execute(read(f"# %%{ANEW}"))
         execute(notebook)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from minimsg.hub.checkpoint import check_folder
-from minimsg.tiny_vl.team import Team, together
-from minimsg.tiny_vl.training import Plan, Training
+from minimsg.tiny_vl.team import MOST_VALUES, Team
+from minimsg.tiny_vl.training import Plan, Training, train
 
 
 def mean(values: list[float]) -> float:
@@ -49,19 +51,26 @@ def test_the_loss_falls_within_two_hundred_steps_of_each_kind(tmp_path: Path) ->
     assert mean(losses[380:]) < 1.2
 
 
+def steps_of(training: Training) -> int:
+    return len(list(training))
+
+
 def test_a_team_learns_one_network_from_the_lessons_of_all(tmp_path: Path) -> None:
-    """Two processes end with the same weights, and with others than either has alone."""
+    """Two members, here threads, end with the same weights, and with others than one alone."""
     plan = Plan(num_looks=1, num_talks=1, num_rising=1, num_lessons=2, num_pictures=4)
-    together(trained_alike, 2, tmp_path, plan)
-    first, second = (load_file(tmp_path / str(rank) / "model.safetensors") for rank in range(2))
+    board, barrier = torch.zeros(2, MOST_VALUES), Barrier(2, timeout=60)
+    members = [Training(tmp_path, plan, Team(rank, 2, board, barrier)) for rank in range(2)]
+    alone = Training(tmp_path, plan)
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(steps_of, members)) == [2, 2]
+    assert steps_of(alone) == 2
+    first, second, other = (each.network.state_dict() for each in (*members, alone))
     assert all(torch.equal(first[name], second[name]) for name in first)
-    alone = Training(tmp_path / "alone", plan)
-    assert list(alone)
-    embedding = "model.language_model.embed_tokens.weight"
-    assert not torch.equal(alone.network.state_dict()[embedding].half(), first[embedding])
+    assert not all(torch.equal(first[name], other[name]) for name in first)
 
 
-def trained_alike(team: Team, folder: Path, plan: Plan) -> None:
-    training = Training(folder / str(team.rank), plan, team)
-    assert list(training)
-    training.save()
+def test_two_processes_train_together(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    plan = Plan(num_looks=1, num_talks=1, num_rising=1, num_lessons=2, num_pictures=4)
+    train(tmp_path, plan)
+    assert "step=2" in capfd.readouterr().out
+    assert check_folder(tmp_path).model_type == "qwen3_vl"
