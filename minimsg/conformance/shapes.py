@@ -20,32 +20,29 @@ Text = Annotated[str, Field(strict=True)]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$")]
 
 
-class CharLocation(TypedDict):
-    type: Literal["char_location"]
+class DocumentLocation(TypedDict):
+    """What all places in documents have."""
+
     cited_text: Text
     document_index: Count
     document_title: NotRequired[str | None]
     file_id: NotRequired[str | None]
+
+
+class CharLocation(DocumentLocation):
+    type: Literal["char_location"]
     start_char_index: Count
     end_char_index: Count
 
 
-class PageLocation(TypedDict):
+class PageLocation(DocumentLocation):
     type: Literal["page_location"]
-    cited_text: Text
-    document_index: Count
-    document_title: NotRequired[str | None]
-    file_id: NotRequired[str | None]
     start_page_number: Count
     end_page_number: Count
 
 
-class BlockLocation(TypedDict):
+class BlockLocation(DocumentLocation):
     type: Literal["content_block_location"]
-    cited_text: Text
-    document_index: Count
-    document_title: NotRequired[str | None]
-    file_id: NotRequired[str | None]
     start_block_index: Count
     end_block_index: Count
 
