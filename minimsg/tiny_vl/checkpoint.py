@@ -77,11 +77,13 @@ def copy_model(folder: Path) -> None:
 
 
 def is_copied(folder: Path) -> bool:
-    """Whether `folder` holds the trained model that ships now."""
-    return all(
-        (folder / file.name).is_file() and (folder / file.name).read_bytes() == file.read_bytes()
-        for file in FOLDER.iterdir()
-    )
+    """Whether `folder` holds the trained model that ships now, to be read."""
+    try:
+        return all(
+            (folder / file.name).read_bytes() == file.read_bytes() for file in FOLDER.iterdir()
+        )
+    except OSError:
+        return False
 
 
 def write_description(folder: Path, tokenizer: Tokenizer) -> None:

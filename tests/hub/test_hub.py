@@ -174,3 +174,19 @@ class TestNames:
             patch.setitem(WRITERS, "tiny-vl", write_earlier)
             assert not is_copied(hub.pull("tiny-vl", data_dir))
         assert is_copied(get("tiny-vl", data_dir))
+
+    def test_a_copy_that_cannot_be_read_is_made_again(
+        self, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = hub.pull("tiny-vl", data_dir)
+        read_bytes = Path.read_bytes
+
+        def denied(path: Path) -> bytes:
+            if path.parent == folder:
+                raise PermissionError(13, "Permission denied")
+            return read_bytes(path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", denied)
+            assert hub.resolve("tiny-vl", data_dir) == folder
+        assert is_copied(folder)
