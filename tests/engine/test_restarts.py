@@ -126,7 +126,9 @@ async def test_a_failure_amid_the_telling_leaves_no_stream_without_its_end(
             raise MemoryError("no room for a list")
 
         monkeypatch.setattr("minimsg.engine.worker.deliver", full)
+        worker.pause()  # or the first ends before the others have come
         streams = [await worker.submit(request(f"r{index}", max_tokens=1)) for index in range(3)]
+        worker.resume()
         async with asyncio.timeout(5):
             for stream in streams:
                 with pytest.raises(GenerationFailed, match="no room for a list"):
