@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from minimsg.engine import hooks
-from minimsg.engine.draw import MIN_LOG_WEIGHT, draw, rank, uniform
+from minimsg.engine.draw import MIN_LOG_WEIGHT, argmax, draw, rank, uniform
 from minimsg.engine.rows import Row, rows_of, standing
 from minimsg.engine.types import (
     BitMask,
@@ -110,7 +110,7 @@ class Sampler:
 
     def _choose(self, scores: Tensor, rows: list[Row]) -> list[int]:
         """(S,) ids: the argmax, or drawn where the temperature is not 0."""
-        ids: list[int] = scores.argmax(dim=-1).tolist()
+        ids: list[int] = argmax(scores).tolist()
         drawn = [index for index, row in enumerate(rows) if row.request.sampling.temperature > 0]
         if drawn:
             params = [rows[index].request.sampling for index in drawn]

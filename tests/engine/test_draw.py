@@ -19,7 +19,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from minimsg.engine.draw import draw, rank, uniform
+from minimsg.engine.draw import LINE, argmax, draw, rank, uniform
 from minimsg.engine.sampler import penalize
 from minimsg.engine.types import SamplingParams
 
@@ -148,6 +148,40 @@ def test_equal_scores_rank_by_id(width: int) -> None:
     assert ids[0, :5].tolist() == sorted(ids[0, :5].tolist())
     if width == 40:
         assert ids[0, :10].tolist() == best
+
+
+@settings(max_examples=200, derandomize=True)
+@given(
+    vocab_size=st.sampled_from([1, 101, 512, 4_000, 4_001, 8_192]),
+    width=st.sampled_from([1, 2, 16, 200, 256]),
+    levels=st.sampled_from([1, 3, 1_000]),
+    is_masked=st.booleans(),
+    seed=st.integers(0, 1_000),
+)
+def test_the_highest_scores_are_those_of_a_full_sort(
+    vocab_size: int, width: int, levels: int, is_masked: bool, seed: int
+) -> None:
+    """Few levels: many ties; masked: fewer ids that are possible than are asked for."""
+    scores = torch.cat([scores_of(vocab_size, seed + row) * levels for row in range(3)]).round()
+    if is_masked:
+        scores[:, 3:-3] = -torch.inf
+    width = min(width, vocab_size)
+    all_values, all_ids = torch.sort(scores, dim=-1, descending=True, stable=True)
+    values, ids = rank(scores, width)
+    assert torch.equal(values, all_values[:, :width])
+    assert torch.equal(values, scores.gather(-1, ids))
+    for row, num_above in enumerate((values > values[:, -1:]).sum(-1).tolist()):
+        assert torch.equal(ids[row, :num_above], all_ids[row, :num_above])
+        equals = ids[row, num_above:].tolist()
+        assert equals == sorted(set(equals))
+
+
+@pytest.mark.parametrize("vocab_size", [1, LINE, 4 * LINE, 4 * LINE + 1])
+def test_the_argmax_is_the_lowest_id_of_the_highest_score(vocab_size: int) -> None:
+    levels = torch.tensor([[1.0], [3.0], [0.0]])  # the last row: all are equal
+    scores = (torch.cat([scores_of(vocab_size, seed=row) for row in range(3)]) * levels).round()
+    scores[0, : vocab_size // 2] = -torch.inf
+    assert argmax(scores).tolist() == [row.index(max(row)) for row in scores.tolist()]
 
 
 def test_top_k_one_is_the_lowest_of_the_best_ids_even_among_many_ties() -> None:
