@@ -20,7 +20,6 @@ from minimsg.engine.types import SamplingParams
 
 NUM_CANDIDATES = 256  # a full sort of 49k scores costs 20 times as much, and is seldom needed
 MIN_TEMPERATURE = 1e-30  # keeps score / temperature inside float32
-MIN_LOG_WEIGHT = -80.0  # e^-80 adds nothing; below -87 exp is subnormal and far slower
 FOLD = 16  # scores; of so many only the maximum is ranked at first
 LINE = 128  # scores, whose maximum is found ten times as fast as its place
 
@@ -105,8 +104,9 @@ def _draw_among(scores: Tensor, knobs: Tensor, width: int) -> tuple[Tensor, Tens
     num_ids = scores.shape[-1]
     temperature, top_k, top_p, number = knobs.chunk(4, dim=-1)
     values, ids = rank(scores, width)
-    cold = (scores - values[:, :1]).div_(temperature.to(scores)).clamp_(min=MIN_LOG_WEIGHT)
-    mass = cold.exp_().sum(-1, keepdim=True)  # of all ids, where the best one weighs 1
+    cold = (scores - values[:, :1]).div_(temperature.to(scores))
+    # Of all ids, where the best one weighs 1. Unlike a sum, softmax is the same however many rows.
+    mass = cold.softmax(-1).amax(-1, keepdim=True).reciprocal_()
     values, ids, mass = values.cpu().double(), ids.cpu(), mass.cpu().double()
 
     weights = torch.exp((values - values[:, :1]) / temperature)

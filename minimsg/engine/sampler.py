@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from minimsg.engine import hooks
-from minimsg.engine.draw import MIN_LOG_WEIGHT, argmax, draw, rank, uniform
+from minimsg.engine.draw import argmax, draw, rank, uniform
 from minimsg.engine.rows import Row, rows_of, standing
 from minimsg.engine.types import (
     BitMask,
@@ -33,6 +33,7 @@ from minimsg.engine.types import (
 from minimsg.errors import GenerationFailed
 
 NOT_FINITE = "the model's logits are not finite"
+MIN_LOGPROB = -80.0  # times its probability nothing; 0 * -inf would not be
 IMPOSSIBLE = torch.tensor(-torch.inf)
 
 
@@ -74,20 +75,21 @@ class Sampler:
 
     def _sample(self, logits: Tensor, rows: list[Row]) -> list[Sampled]:
         """What comes of each row of logits `(S, V)`, whatever comes of those before it."""
-        normalizers = torch.logsumexp(logits, dim=-1)
-        failures = self._non_finite(normalizers)
+        # Its kernels sum a row as a whole: to the last bit the same, alone and beside others.
+        logprobs = torch.log_softmax(logits, dim=-1)
+        failures = self._non_finite(logprobs)
         if failures:  # keeps the arithmetic of the sound rows quiet and equal
             logits = logits.index_fill(0, torch.tensor(list(failures), device=logits.device), 0.0)
         scores = self._adjust(logits, rows, failures)
-        sampled = self._describe(logits, normalizers, scores, rows)
+        sampled = self._describe(logprobs, scores, rows)
         for index, error in failures.items():
             request_id, is_broken = rows[index].request.id, error == NOT_FINITE
             sampled[index] = Finish(request_id, FinishReason.ERROR, error, is_broken)
         return sampled
 
-    def _non_finite(self, normalizers: Tensor) -> dict[int, str]:
-        """Rows `(S,)` whose sum shows a NaN, a +inf, or no possible id at all."""
-        sound = torch.isfinite(normalizers).tolist()
+    def _non_finite(self, logprobs: Tensor) -> dict[int, str]:
+        """Rows of `(S, V)` that had a NaN, a +inf, or no possible id at all: all of it is NaN."""
+        sound = torch.isfinite(logprobs.amax(-1)).tolist()
         return {row: NOT_FINITE for row, is_sound in enumerate(sound) if not is_sound}
 
     def _adjust(self, logits: Tensor, rows: list[Row], failures: dict[int, str]) -> Tensor:
@@ -115,31 +117,27 @@ class Sampler:
         if drawn:
             params = [rows[index].request.sampling for index in drawn]
             numbers = [number_of(rows[index]) for index in drawn]
-            drawable = scores if len(drawn) == len(ids) else scores[drawn]
+            drawable = among(scores, drawn)
             for index, id in zip(drawn, draw(drawable, params, numbers), strict=True):
                 ids[index] = id
         return ids
 
-    def _describe(
-        self, logits: Tensor, normalizers: Tensor, scores: Tensor, rows: list[Row]
-    ) -> list[Sampled]:
-        """Tokens of adjusted `scores` with the model's own log probabilities.
+    def _describe(self, logprobs: Tensor, scores: Tensor, rows: list[Row]) -> list[Sampled]:
+        """Tokens of adjusted `scores` with the model's own log probabilities `(S, V)`.
 
         With the likeliest where asked for, and what was chosen from if the request is traced.
         """
         ids = self._choose(scores, rows)
-        chosen = torch.tensor(ids, device=logits.device)[:, None]
-        logprobs = (logits.gather(-1, chosen)[:, 0] - normalizers).tolist()
+        chosen = torch.tensor(ids, device=logprobs.device)[:, None]
+        of_ids = logprobs.gather(-1, chosen)[:, 0].tolist()
+        tops = likeliest(logprobs, rows)
         tokens: list[Sampled] = []
         for index, (row, id) in enumerate(zip(rows, ids, strict=True)):
-            n, choice = row.request.sampling.top_logprobs, None
-            own = logits[index] - normalizers[index] if n or row.request.is_traced else None
-            top = likeliest(own, n) if own is not None and n else ()
-            if own is not None and row.request.is_traced:
-                choice = choice_of(own, scores[index], row)
+            is_traced = row.request.is_traced
+            choice = choice_of(logprobs[index], scores[index], row) if is_traced else None
             watched = row.sequence.watched
             attended = watched.attended() if watched and watched.attended else ()
-            tokens.append(Token(row.request.id, id, logprobs[index], top, attended, choice))
+            tokens.append(Token(row.request.id, id, of_ids[index], tops[index], attended, choice))
         return tokens
 
 
@@ -151,13 +149,8 @@ def number_of(row: Row) -> float:
 
 
 def is_alone(sequence: Sequence) -> bool:
-    """Whether its rows are sampled one after the other, not with those of others.
-
-    A hook must take in an id before the next; what is traced must come out again, to the last
-    bit, without its neighbours.
-    """
-    request = sequence.request
-    return request.is_traced or bool(sequence.drafts and request.hook)
+    """Whether its rows are sampled in turn: its hook must take in an id before the next."""
+    return bool(sequence.drafts and sequence.request.hook)
 
 
 def is_adjusted(row: Row) -> bool:
@@ -215,9 +208,9 @@ def flags_of_ids(ids: Ids[int], num_ids: int) -> NDArray[np.bool_]:
 
 
 def choice_of(logprobs: Tensor, scores: Tensor, row: Row) -> Choice:
-    """What an id was chosen from: `(V,)`, which is used up, and what a hook left of the scores."""
-    logprobs.clamp_(min=MIN_LOG_WEIGHT)
-    entropy = -float(torch.dot(logprobs.exp(), logprobs))
+    """What an id was chosen from: `(V,)`, and what a hook left of the scores."""
+    # Both are fresh, so aligned alike in every batch: `dot` may depend on that.
+    entropy = -float(torch.dot(logprobs.softmax(-1), logprobs.clamp(min=MIN_LOGPROB)))
     hook = row.request.hook
     if hook is None:
         return Choice(entropy, None, None)
@@ -231,7 +224,19 @@ def name_of(hook: TokenHook) -> str:
     return hook.name if isinstance(hook, NamedHook) else type(hook).__name__
 
 
-def likeliest(logprobs: Tensor, n: int) -> tuple[tuple[int, float], ...]:
-    """The `n` likeliest of `(V,)` as (id, logprob), best first."""
-    values, ids = rank(logprobs[None], min(len(logprobs), 2 * n))  # with equals of the last
-    return tuple(zip(ids[0, :n].tolist(), values[0, :n].tolist(), strict=True))
+def likeliest(logprobs: Tensor, rows: list[Row]) -> list[tuple[tuple[int, float], ...]]:
+    """As many of the likeliest of `(S, V)` as each row asks for: (id, logprob), best first."""
+    tops: list[tuple[tuple[int, float], ...]] = [()] * len(rows)
+    numbers = [row.request.sampling.top_logprobs for row in rows]
+    for n in set(numbers) - {0}:
+        asked = [index for index, number in enumerate(numbers) if number == n]
+        width = min(logprobs.shape[-1], 2 * n)  # with equals of the last
+        values, ids = rank(among(logprobs, asked), width)
+        for index, *top in zip(asked, ids[:, :n].tolist(), values[:, :n].tolist(), strict=True):
+            tops[index] = tuple(zip(*top, strict=True))
+    return tops
+
+
+def among(rows: Tensor, indexes: list[int]) -> Tensor:
+    """Some of the rows; no copy if they are all."""
+    return rows if len(indexes) == len(rows) else rows[indexes]

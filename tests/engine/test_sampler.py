@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from transformers import RepetitionPenaltyLogitsProcessor
@@ -74,6 +76,41 @@ def test_every_position_of_a_seed_has_its_own_number() -> None:
     growing = [sequence(SamplingParams(seed=1), list(range(1, 2 + row))) for row in range(40)]
     ids = {only(outputs).id for outputs in Sampler().sample(logits, growing)}
     assert len(ids) > 30  # 39 on average of 40 from 1000
+
+
+@pytest.mark.parametrize("vocab_size", [101, 49_152])
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_what_is_traced_is_the_same_to_the_last_bit_alone_and_among_others(
+    vocab_size: int, num_threads: int
+) -> None:
+    """40 rows: of `logsumexp`, which is not the same with two threads, one in twenty differs."""
+    logits = torch.randn(40, vocab_size, generator=torch.Generator().manual_seed(3)) * 4
+    logits[1, ::2] = -torch.inf
+    greedy = SamplingParams(temperature=0, top_logprobs=8, seed=1)
+    drawn = replace(greedy, temperature=0.8, top_p=0.95, repetition_penalty=1.1)
+    traced = [replace(sequence(each).request, is_traced=True) for each in (greedy, drawn)]
+    rows = [Sequence(traced[index % 2], [1]) for index in range(len(logits))]
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(num_threads)
+        together = Sampler().sample(logits, rows)
+        alone = [
+            Sampler().sample(each, [row]) for each, row in zip(logits[:, None], rows, strict=True)
+        ]
+    finally:
+        torch.set_num_threads(before)
+    assert together == [outputs for (outputs,) in alone]
+
+
+@pytest.mark.parametrize("scale", [0.0, 3.0, 60.0])
+def test_the_entropy_is_that_of_float64(scale: float) -> None:
+    logits = torch.randn(1, 5_000, generator=torch.Generator().manual_seed(4)) * scale
+    logits[0, ::3] = -torch.inf
+    traced = replace(sequence(SamplingParams(temperature=0)).request, is_traced=True)
+    choice = only(Sampler().sample(logits, [Sequence(traced, [1])])[0]).choice
+    assert choice is not None
+    entropy = float(torch.special.entr(logits[0].double().softmax(-1)).sum())
+    assert choice.entropy == pytest.approx(entropy, rel=1e-5, abs=1e-6)
 
 
 def test_logits_are_left_as_they_were() -> None:
