@@ -4,12 +4,13 @@
     U   = what only that key makes of 32 known bytes: by it a reader knows the right password
     data of object n: RC4 or AES-CBC by MD5(key, n), from revision 5 on AES-256 by a random key
 
-Source: ISO 32000-1, 7.6; for revision 5 Adobe's supplement 3 to it.
+Source: ISO 32000-1, 7.6; for revision 5 Adobe's supplement 3 to it, for revision 6 ISO 32000-2.
 """
 
 from __future__ import annotations
 
-from hashlib import md5, sha256
+from functools import lru_cache
+from hashlib import md5, sha256, sha384, sha512
 from typing import Final
 
 from .pdf_files import file_of, page_objects, stream
@@ -18,18 +19,20 @@ PADDING: Final = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E80
 PERMISSIONS: Final = 0xFFFFFFFC  # everything is allowed
 ID: Final = bytes(range(16))
 VECTOR: Final = bytes(range(50, 66))  # a random one, once
+AES_256: Final = "/V 5/Length 256/CF<</C<</CFM/AESV3/Length 32>>>>/StmF/C/StrF/C"
 HANDLERS: Final = {
     "RC4, 40 bits": (2, "/V 1"),
     "RC4, 128 bits": (3, "/V 2/Length 128"),
     "AES, 128 bits": (4, "/V 4/Length 128/CF<</C<</CFM/AESV2/Length 16>>>>/StmF/C/StrF/C"),
-    "AES, 256 bits": (5, "/V 5/Length 256/CF<</C<</CFM/AESV3/Length 32>>>>/StmF/C/StrF/C"),
+    "AES, 256 bits": (5, AES_256),
+    "AES, 256 bits, slowly": (6, AES_256),
 }
 
 
 def locked_pdf(ink: bytes, how: str, user: bytes, owner: bytes = b"owner") -> bytes:
     """A page with this content, encrypted by one of `HANDLERS`; `user` opens it."""
     revision, entries = HANDLERS[how]
-    key, secrets = _modern(user) if revision == 5 else _classic(revision, user, owner)
+    key, secrets = _modern(revision, user) if revision > 4 else _classic(revision, user, owner)
     objects = page_objects(b"") | {11: stream(_encrypted(ink, key, revision))}
     words = "".join(f"/{name}<{value.hex()}>" for name, value in secrets.items())
     signed = PERMISSIONS - (1 << 32)
@@ -83,13 +86,28 @@ def _classic(revision: int, user: bytes, owner: bytes) -> tuple[bytes, dict[str,
     return key, {"O": of_owner, "U": _rc4_often(key, known, revision).ljust(32, b"\0")}
 
 
-def _modern(user: bytes) -> tuple[bytes, dict[str, bytes]]:
-    """The same in revision 5; no owner has a password."""
+def _modern(revision: int, user: bytes) -> tuple[bytes, dict[str, bytes]]:
+    """The same from revision 5 on; no owner has a password."""
+    hashed = _slow_hash if revision == 6 else _fast_hash
     key, check, salt = sha256(b"a random key").digest(), b"checking", b"the-salt"
-    of_user = sha256(user + check).digest() + check + salt
-    hidden = aes_cbc(sha256(user + salt).digest(), bytes(16), key)
+    of_user = hashed(user, check) + check + salt
+    hidden = aes_cbc(hashed(user, salt), bytes(16), key)
     rights = aes(key, PERMISSIONS.to_bytes(4, "little") + b"\xff\xff\xff\xffTadbrand")
     return key, {"O": bytes(48), "U": of_user, "OE": bytes(32), "UE": hidden, "Perms": rights}
+
+
+def _fast_hash(password: bytes, salt: bytes) -> bytes:
+    return sha256(password + salt).digest()
+
+
+def _slow_hash(password: bytes, salt: bytes) -> bytes:
+    """At least 64 rounds, of which each chooses the hash of the next: ISO 32000-2, 2.B."""
+    digest, number, last = _fast_hash(password, salt), 0, 0
+    while number < 64 or last > number - 32:
+        mixed = aes_cbc(digest[:16], digest[16:32], 64 * (password + digest))
+        digest = (sha256, sha384, sha512)[sum(mixed[:16]) % 3](mixed).digest()
+        number, last = number + 1, mixed[-1]
+    return digest[:32]
 
 
 def _encrypted(data: bytes, key: bytes, revision: int) -> bytes:
@@ -97,7 +115,7 @@ def _encrypted(data: bytes, key: bytes, revision: int) -> bytes:
     salted = key + (11).to_bytes(3, "little") + bytes(2)
     if revision < 4:
         return rc4(md5(salted).digest()[: min(16, len(key) + 5)], data)
-    of_object = key if revision == 5 else md5(salted + b"sAlT").digest()
+    of_object = key if revision > 4 else md5(salted + b"sAlT").digest()
     missing = 16 - len(data) % 16
     return VECTOR + aes_cbc(of_object, VECTOR, data + bytes([missing]) * missing)
 
@@ -127,11 +145,13 @@ def _double(byte: int) -> int:
     return (byte << 1) ^ (0x11B if byte & 0x80 else 0)
 
 
-def _column(c: bytes) -> bytes:
-    return bytes(
-        _double(c[i] ^ c[(i + 1) % 4]) ^ c[(i + 1) % 4] ^ c[(i + 2) % 4] ^ c[(i + 3) % 4]
-        for i in range(4)
-    )
+DOUBLES: Final = bytes(map(_double, range(256)))
+
+
+def _column(column: bytes) -> bytes:
+    total = column[0] ^ column[1] ^ column[2] ^ column[3]
+    following = column[1:] + column[:1]
+    return bytes(a ^ total ^ DOUBLES[a ^ b] for a, b in zip(column, following, strict=True))
 
 
 def _sbox() -> bytes:
@@ -151,6 +171,7 @@ def _sbox() -> bytes:
 SBOX: Final = _sbox()
 
 
+@lru_cache(maxsize=2)
 def _schedule(key: bytes) -> list[bytes]:
     """The key of each round."""
     size, constant = len(key) // 4, 1
