@@ -124,7 +124,7 @@ from minimsg import load
 from minimsg.tiny_vl.exam import exam
 
 model = load("tiny-vl")
-for item in exam(13):
+for item in exam(14):
     stream = BytesIO()
     item.picture.save(stream, "PNG")
     data = base64.b64encode(stream.getvalue()).decode()

@@ -1,4 +1,4 @@
-"""`python -m minimsg.tiny_vl FOLDER`: train the model again, in twenty minutes on two cores."""
+"""`python -m minimsg.tiny_vl FOLDER`: train the model again, on two cores in under 20 minutes."""
 
 from __future__ import annotations
 

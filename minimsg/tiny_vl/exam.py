@@ -13,9 +13,10 @@ from PIL.Image import Image
 
 from minimsg.tiny_vl.drawing import draw, with_noise
 from minimsg.tiny_vl.questions import KINDS, Question, ask
-from minimsg.tiny_vl.scenes import random_scene
+from minimsg.tiny_vl.scenes import Scene, random_scene
 
 SEED: Final = 1_000_003  # training has small ones
+ABSENT: Final = 0.3  # of questions about what is not there
 
 
 class Item(NamedTuple):
@@ -25,6 +26,13 @@ class Item(NamedTuple):
     question: Question
 
 
+def ask_clear(random: random.Random, scene: Scene, kind: str) -> Question | None:
+    """A question of this kind with a clear answer, if there is one; seldom about what is absent."""
+    question = ask(random, scene, kind)
+    share = 1.0 if question is None or question.is_plain else ABSENT * question.is_clear
+    return question if random.random() < share else None
+
+
 def exam(num_items: int, seed: int = SEED) -> Iterator[Item]:
     """Each kind of question in turn, all clear; pictures of 40 to 600 pixels, half are noisy."""
     source = random.Random(seed)
@@ -32,8 +40,8 @@ def exam(num_items: int, seed: int = SEED) -> Iterator[Item]:
         side, ratio = source.uniform(64, 400), 3 ** source.uniform(-0.5, 0.5)
         width, height = round(side * ratio**0.5), round(side / ratio**0.5)
         question = None
-        while question is None or not question.is_clear:  # not every scene has one of every kind
+        while question is None:
             scene = random_scene(source, width, height)
-            question = ask(source, scene, KINDS[number % len(KINDS)])
+            question = ask_clear(source, scene, KINDS[number % len(KINDS)])
         picture = draw(scene)
         yield Item(with_noise(picture, source, 8) if source.random() < 0.5 else picture, question)

@@ -31,11 +31,14 @@ from minimsg.tiny_vl.vocabulary import IMAGE_PAD, SYSTEM, TURN_END, USER
 from minimsg.tiny_vl.wording import NO_PICTURE
 
 NOTHING: Final = -100  # a target that is not learned
-ENOUGH: Final = 128  # tokens of a lesson: then no question is added
+ENOUGH: Final = 128  # tokens behind instructions: then no question is added
 CROWDED: Final = 0.8  # of pictures that are only looked at
-INSTRUCTIONS: Final = ((0, 80), (5, 10), (12, 7), (120, 3))  # how many words how often
+INSTRUCTIONS: Final = ((0, 78), (5, 8), (15, 7), (150, 4), (500, 3))  # most words, how often
 MOST_WORDS: Final = 500  # of instructions in a batch
 SHARE_OF_TALKS: Final = 0.2
+SHARE_OF_GALLERIES: Final = 0.1  # of batches of talks: some pictures at once
+MOST_AT_ONCE: Final = 9
+SHARE_OF_SILENCE: Final = 0.05  # of pictures: shown without a word
 STRANGERS_APART: Final = 0.04
 STRANGERS_IN_TALKS: Final = 0.25
 
@@ -60,39 +63,60 @@ class Batch(NamedTuple):
     targets: Tensor  # (B, T)
 
 
-def make_pictures(random: random.Random, vision: VisionConfig, number: int) -> Pictures:
-    """Pictures alone, all of one size; the more they show, the more there is to learn of each."""
-    size = _size(random, vision)
-    scenes = [_scene(random, size, is_crowded=random.random() < CROWDED) for _ in range(number)]
+def make_pictures(
+    random: random.Random, vision: VisionConfig, number: int, shared: random.Random | None = None
+) -> Pictures:
+    """Pictures alone, all of one size; the more they show, the more there is to learn of each.
+
+    What decides how long a step takes comes from `shared`: a team whose members have equal ones
+    does not wait for one of them.
+    """
+    size = _size(shared or random, vision)
+    scenes = [
+        _scene(random, size, vision, is_crowded=random.random() < CROWDED) for _ in range(number)
+    ]
     return _drawn(random, scenes, size, vision)
 
 
 def make_batch(
-    random: random.Random, tokenizer: Tokenizer, vision: VisionConfig, num_lessons: int
+    random: random.Random,
+    tokenizer: Tokenizer,
+    vision: VisionConfig,
+    num_lessons: int,
+    shared: random.Random | None = None,
 ) -> Batch:
-    """Lessons of one kind, all of whose pictures have one size."""
-    size = _size(random, vision)
-    is_talk = random.random() < SHARE_OF_TALKS
-    (num_words,) = random.choices(*zip(*INSTRUCTIONS, strict=True))
-    num_lessons = max(1, min(num_lessons, MOST_WORDS // (num_words + 1)))
+    """Lessons of one kind, which comes from `shared`, all of whose pictures have one size."""
+    kind = shared or random
+    size = _size(kind, vision)
+    is_talk = kind.random() < SHARE_OF_TALKS
+    (num_words,) = kind.choices(*zip(*INSTRUCTIONS, strict=True))
+    most = MOST_AT_ONCE if is_talk and kind.random() < SHARE_OF_GALLERIES else 1
+    fewer = max(1, min(2 * num_lessons // (most + 1), MOST_WORDS // (num_words + 1)))
+    enough = ENOUGH * min(4, num_lessons // fewer)
     lessons: list[Transcript] = []
     scenes: list[Scene] = []
-    for _ in range(num_lessons):
+    for _ in range(fewer):
         lesson = Transcript(tokenizer, size)
         if num_words:
             lesson.write(SYSTEM, foreign_text(random, random.randint(1, num_words)), TURN_END)
-        scenes += _talk(random, lesson) if is_talk else _apart(random, lesson)
+        scenes += (
+            _talk(random, lesson, vision, most)
+            if is_talk
+            else _apart(random, lesson, vision, enough)
+        )
         lessons.append(lesson)
-    drawn = scenes or [_scene(random, size)]  # shown to nobody, if nobody is shown one
+    drawn = scenes or [_scene(random, size, vision)]  # shown to nobody, if nobody is shown one
     return _tensors(tokenizer, lessons, _drawn(random, drawn, size, vision))
 
 
-def _apart(random: random.Random, lesson: Transcript) -> list[Scene]:
-    scene = _scene(random, lesson.size)
+def _apart(
+    random: random.Random, lesson: Transcript, vision: VisionConfig, enough: int
+) -> list[Scene]:
+    scene, end = _scene(random, lesson.size, vision), len(lesson.ids) + enough
     lesson.write(USER)
     lesson.show()
     start = lesson.position
-    while not lesson.branch or len(lesson.ids) < ENOUGH:
+    while not lesson.branch or len(lesson.ids) < end:
         lesson.branch, lesson.position = lesson.branch + 1, start
         question = _question_apart(random, scene, is_first=lesson.branch == 1)
         lesson.write(question.text)
@@ -105,25 +129,30 @@ def _question_apart(random: random.Random, scene: Scene, *, is_first: bool) -> Q
     if random.random() < STRANGERS_APART:
         return short_stranger(random)
     described = ask(random, scene, "describe") if is_first else None
+    if described and random.random() < SHARE_OF_SILENCE:
+        return described._replace(text="")
     return described or ask_any(random, scene)
 
 
-def _talk(random: random.Random, lesson: Transcript) -> list[Scene]:
-    """Some turns; the picture that is meant is the last one."""
+def _talk(
+    random: random.Random, lesson: Transcript, vision: VisionConfig, most: int
+) -> list[Scene]:
+    """Some turns, in each up to `most` pictures; the one that is meant is the last."""
     scenes: list[Scene] = []
     has_none = random.random() < 0.2
     for _ in range(random.randint(1, 4)):
         lesson.write(USER)
         is_shown = not has_none and random.random() < (0.2 if scenes else 0.9)
-        if is_shown:
-            scenes.append(_scene(random, lesson.size))
+        num_shown = random.randint(1, most) if is_shown else 0
+        scenes += [_scene(random, lesson.size, vision) for _ in range(num_shown)]
         question = _question(random, scenes[-1] if scenes else None)
         is_behind = random.random() < 0.5
-        if is_shown and not is_behind:
+        if is_behind:
+            lesson.write(question.text)
+        for _ in range(num_shown):
             lesson.show()
-        lesson.write(question.text)
-        if is_shown and is_behind:
-            lesson.show()
+        if not is_behind:
+            lesson.write(question.text)
         lesson.answer(question.answer)
     return scenes
 
@@ -139,15 +168,32 @@ def _question(random: random.Random, scene: Scene | None) -> Question:
 
 def _size(random: random.Random, vision: VisionConfig) -> tuple[int, int]:
     """Rows and columns of tokens of a picture; half of them are squares."""
-    ratio = 1.0 if random.random() < 0.5 else 3 ** random.uniform(-0.5, 0.5)
-    width, height = fitted_size(round(100 * ratio), round(100 / ratio), vision.pictures)
+    ratio = 1.0 if random.random() < 0.5 else 2.5 ** random.uniform(-1, 1)
+    return _grid(_sides(100, ratio), vision)
+
+
+def _scene(
+    random: random.Random, size: tuple[int, int], vision: VisionConfig, *, is_crowded: bool = False
+) -> Scene:
+    """One of pictures that are fitted into this grid, and mostly stretched by that."""
+    rows, columns = size
+    is_square = rows == columns and random.random() < 0.5
+    while True:
+        side = (rows * columns) ** 0.5 * random.uniform(13, random.choice((25, 60)))
+        sides = _sides(side, 1.0 if is_square else columns / rows * 1.4 ** random.uniform(-1, 1))
+        if _grid(sides, vision) == size:
+            return random_scene(random, *sides, is_crowded=is_crowded)
+
+
+def _sides(side: float, ratio: float) -> tuple[int, int]:
+    """Width and height in this ratio of a picture as large as a square of this side."""
+    return round(side * ratio**0.5), round(side / ratio**0.5)
+
+
+def _grid(sides: tuple[int, int], vision: VisionConfig) -> tuple[int, int]:
+    """Rows and columns of the tokens of a picture of this width and height."""
+    width, height = fitted_size(*sides, vision.pictures)
     return height // vision.pictures.factor, width // vision.pictures.factor
-
-
-def _scene(random: random.Random, size: tuple[int, int], *, is_crowded: bool = False) -> Scene:
-    unit = random.choice((random.uniform(13, 25), random.uniform(13, 60)))  # pixels of a token
-    width, height = round(size[1] * unit), round(size[0] * unit)
-    return random_scene(random, width, height, is_crowded=is_crowded)
 
 
 def _drawn(

@@ -9,6 +9,7 @@ several: then the answer says how many there are. Knows facts (`scenes.py`) and 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
@@ -26,10 +27,14 @@ class Question(NamedTuple):
     answer: str
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is about what is there once; else the answer is a number."""
+        return self.kind == "count" or not re.match(r"I see \d", self.answer)
+
+    @property
     def is_clear(self) -> bool:
-        """Whether it is about what is there once, or not at all; else the answer is a number."""
-        counts = self.answer.startswith("I see ") and self.answer[6].isdigit()
-        return self.kind == "count" or not counts or self.answer.startswith("I see 0 ")
+        """Whether it is about what is there once, or not at all."""
+        return self.is_plain or self.answer.startswith("I see 0 ")
 
 
 class Wish(NamedTuple):
@@ -57,10 +62,11 @@ def ask(random: random.Random, scene: Scene, kind: str) -> Question | None:
 
 
 def ask_any(random: random.Random, scene: Scene) -> Question:
-    """A question of any kind that the scene answers."""
+    """A question of any kind that the scene answers, mostly about what is there once."""
     while True:
         (kind,) = random.choices(KINDS, _WEIGHTS)
-        if (question := ask(random, scene, kind)) is not None:
+        question = ask(random, scene, kind)
+        if question and (question.is_plain or random.random() < _OTHERS):
             return question
 
 
@@ -118,6 +124,19 @@ def _exists(random: random.Random, scene: Scene) -> Pair:
     wish = _wish(random, scene, (*SHAPES, *DIGITS, "digit", "shape"))
     is_there = any(map(wish.matches, scene.things))
     return spelled(random, "exists", a_wish=with_article(wish.words)), _yes(is_there)
+
+
+def _is_colour(random: random.Random, scene: Scene) -> Pair:
+    """Whether the only thing of a noun has a colour: which it has is said first."""
+    wish = _wish(random, scene, (*SHAPES, *DIGITS, "digit", "shape"))._replace(colour=None)
+    colour = random.choice((_a_colour(random, scene), random.choice(list(COLOURS))))
+    text = spelled(random, "is colour", wish=wish.words, colour=colour)
+    so = {True: "yes", False: "no"}
+    return text, _of_one(
+        scene,
+        wish,
+        lambda thing: f"The {wish.noun} is {thing.colour}, so {so[thing.colour == colour]}.",
+    )
 
 
 def _end(random: random.Random, scene: Scene) -> Pair | None:
@@ -180,6 +199,7 @@ _MAKERS: Final[dict[str, Callable[[random.Random, Scene], Pair | None]]] = {
     "it colour": _it_colour,
     "count": _count,
     "exists": _exists,
+    "is colour": _is_colour,
     "end": _end,
     "where": _where,
     "order": _order,
@@ -187,7 +207,16 @@ _MAKERS: Final[dict[str, Callable[[random.Random, Scene], Pair | None]]] = {
 }
 KINDS: Final = tuple(_MAKERS)
 # How often hard kinds are asked, for each time that others are.
-_HARD: Final = {"end": 2, "where": 3, "order": 4, "count": 3, "colour": 3, "shape": 2}
+_HARD: Final = {
+    "end": 2,
+    "where": 3,
+    "order": 6,
+    "count": 3,
+    "colour": 4,
+    "shape": 2,
+    "is colour": 3,
+}
+_OTHERS: Final = 0.4  # of those about what is not there, or there several times
 _WEIGHTS: Final = [_HARD.get(kind, 1) for kind in KINDS]
 
 
@@ -217,16 +246,22 @@ def _of_one(scene: Scene, wish: Wish, answer: Callable[[Thing], str]) -> str:
 
 
 def _wish(random: random.Random, scene: Scene, nouns: Sequence[str]) -> Wish:
-    """Mostly something that is there: its noun, or a wider one; at times with its colour."""
-    noun, colour = random.choice(nouns), None
-    if scene.things and random.random() < 0.75:
+    """Mostly something that is there: its noun, or a wider one; at times with a colour.
+
+    The colour may be another thing's, and the noun one of its kind: whoever finds half of what
+    is asked for has to say no as well.
+    """
+    noun, colours = random.choice(nouns), list(COLOURS)
+    if scene.things and random.random() < 0.8:
         thing = random.choice(scene.things)
+        kin = [noun for noun in nouns if noun in (DIGITS if thing.is_digit else SHAPES)]
         fitting = [noun for noun in nouns if Wish(noun).matches(thing)]
-        noun = random.choice(fitting) if fitting else noun
-        colour = thing.colour
+        if found := kin if random.random() < 0.25 else fitting:
+            noun = random.choice(found)
+        colours = [thing.colour, thing.colour, random.choice(scene.things).colour]
     if random.random() < 0.15:
-        colour = random.choice(list(COLOURS))
-    return Wish(noun, colour if random.random() < 0.3 else None)
+        colours = list(COLOURS)
+    return Wish(noun, random.choice(colours) if random.random() < 0.35 else None)
 
 
 def _a_colour(random: random.Random, scene: Scene) -> str:

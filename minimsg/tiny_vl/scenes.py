@@ -14,31 +14,35 @@ from typing import Final
 
 Colour = tuple[int, int, int]
 
-# Shades by name: those of CSS, which everybody draws with, and some more.
+# Shades by name: those of CSS and of drawing libraries, and what lies between any two.
 COLOURS: Final[Mapping[str, tuple[Colour, ...]]] = {
-    "red": ((255, 0, 0), (220, 20, 60), (190, 25, 25)),
-    "orange": ((255, 165, 0), (255, 140, 0), (245, 130, 30)),
-    "yellow": ((255, 255, 0), (255, 225, 25), (245, 235, 90)),
-    "green": ((0, 128, 0), (0, 255, 0), (50, 180, 75)),
-    "blue": ((0, 0, 255), (30, 144, 255), (35, 70, 190)),
-    "purple": ((128, 0, 128), (148, 50, 210), (110, 40, 150)),
-    "pink": ((255, 192, 203), (255, 105, 180), (250, 150, 190)),
+    "red": ((255, 0, 0), (220, 20, 60), (180, 20, 20), (244, 67, 54), (214, 39, 40)),
+    "orange": ((255, 165, 0), (255, 140, 0), (245, 120, 25), (255, 127, 14)),
+    "yellow": ((255, 255, 0), (255, 215, 0), (245, 235, 100), (255, 235, 59)),
+    "green": ((0, 128, 0), (0, 255, 0), (76, 175, 80), (44, 160, 44), (34, 110, 34)),
+    "blue": ((0, 0, 255), (30, 144, 255), (25, 40, 150), (65, 105, 225), (31, 119, 180)),
+    "purple": ((128, 0, 128), (160, 32, 240), (102, 51, 153), (148, 103, 189), (156, 39, 176)),
+    "pink": ((255, 192, 203), (255, 105, 180), (255, 20, 147), (227, 119, 194)),
 }
 GROUNDS: Final[Mapping[str, tuple[Colour, ...]]] = {
-    "black": ((0, 0, 0), (20, 20, 20), (30, 30, 35)),
-    "white": ((255, 255, 255), (250, 250, 250), (240, 240, 240)),
-    "grey": ((128, 128, 128), (160, 160, 160), (100, 100, 100)),
+    "black": ((0, 0, 0), (35, 35, 38)),
+    "white": ((255, 255, 255), (240, 240, 238)),
+    "grey": ((128, 128, 128), (205, 205, 205), (95, 95, 98), (180, 180, 180)),
 }
 SHAPES: Final = ("circle", "square", "triangle", "star", "cross")
 DIGITS: Final = tuple("0123456789")
-ONE, FEW, CROWD = (0.28, 0.65), (0.28, 0.42), (0.24, 0.36)  # sizes, by the picture's
+ONE, FEW, CROWD = (0.25, 0.9), (0.25, 0.48), (0.23, 0.36)  # sizes, by the picture's
+STYLES: Final = 4
+ALIKE: Final = 0.25  # of scenes whose things have one noun, one colour, or both
 
 _NUMBERS: Final = (0, 1, 2, 3, 4)  # of things, and how often there are so many
 _WEIGHTS: Final = (3, 25, 34, 24, 14)
 _CROWDS: Final = (4, 5, 6, 7, 8)
+_GRIDS: Final = ((1, 1), (2, 1), (3, 1), (4, 1), (1, 2), (1, 3), (2, 2), (3, 2), (3, 3))
+_ON_GRID: Final = 0.35  # of scenes: things in the middles of some fields
 _TRIES: Final = 40  # to find room for a thing; each time it shrinks
 _SHRINK: Final = 0.985
-_GAP: Final = 1.08  # between two things, as a multiple of touching
+_GAP: Final = 1.05  # between two things, as a multiple of touching
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,9 @@ class Thing:
     y: float
     size: float  # of the box, in pixels
     shade: Colour
-    angle: float  # of a shape, in degrees
-    stroke: float  # that makes a digit bolder, by its size
+    angle: float = 0.0  # in degrees, of what is no circle and of no font
+    weight: float = 0.5  # from 0, as thin as it is drawn, to 1
+    style: int = 3  # below STYLES: ways to draw the same
 
     @property
     def is_digit(self) -> bool:
@@ -81,15 +86,34 @@ def random_scene(
     side = (width * height) ** 0.5
     smallest, largest = (min(share * side, 0.96 * min(width, height)) for share in sizes)
     boxes: list[Box] = []
-    for _ in range(wanted):
-        box = _box(random, (smallest, largest), (width, height), boxes)
-        boxes += [box] if box else []
-    things = tuple(_random_thing(random, box) for box in sorted(boxes))
+    if random.random() < _ON_GRID:
+        boxes = _fields(random, wanted, (smallest, largest), (width, height))
+    while len(boxes) < wanted:
+        if (box := _box(random, (smallest, largest), (width, height), boxes)) is None:
+            break
+        boxes.append(box)
+    nouns, colours = _nouns_and_colours(random)
+    things = tuple(_random_thing(random, box, nouns, colours) for box in sorted(boxes))
     ground = random.choice(list(GROUNDS))
     return Scene(width, height, ground, _shade(random, GROUNDS[ground]), things)
 
 
 Box = tuple[float, float, float]  # x, y, size
+
+
+def _fields(
+    random: random.Random, wanted: int, sizes: tuple[float, float], picture: tuple[int, int]
+) -> list[Box]:
+    """Up to `wanted` boxes of one size on a grid, if there is one with so large fields."""
+    columns, rows = random.choice(_GRIDS)
+    width, height = picture[0] / columns, picture[1] / rows
+    largest = min(sizes[1], min(width, height) / _GAP)
+    if largest < sizes[0]:
+        return []
+    size = random.uniform(sizes[0], largest)
+    fields = [(column, row) for column in range(columns) for row in range(rows)]
+    chosen = random.sample(fields, min(wanted, len(fields)))
+    return [((column + 0.5) * width, (row + 0.5) * height, size) for column, row in chosen]
 
 
 def _box(
@@ -109,22 +133,40 @@ def _box(
     return None
 
 
-def _random_thing(random: random.Random, box: Box) -> Thing:
-    colour, (x, y, size) = random.choice(list(COLOURS)), box
+def _nouns_and_colours(random: random.Random) -> tuple[Sequence[str], Sequence[str]]:
+    """What the things of a scene are chosen from: in some all are alike, and so to be counted."""
+    nouns: Sequence[str] = (*SHAPES, *SHAPES, *DIGITS)  # each kind as often as the other
+    colours: Sequence[str] = tuple(COLOURS)
+    if random.random() < ALIKE:
+        which = random.randrange(3)
+        nouns = nouns if which == 0 else [random.choice(nouns)]
+        colours = colours if which == 1 else [random.choice(colours)]
+    return nouns, colours
+
+
+def _random_thing(
+    random: random.Random, box: Box, nouns: Sequence[str], colours: Sequence[str]
+) -> Thing:
+    colour, (x, y, size) = random.choice(colours), box
     return Thing(
-        noun=random.choice(DIGITS if random.random() < 0.5 else SHAPES),
+        noun=random.choice(nouns),
         colour=colour,
         x=x,
         y=y,
         size=size,
         shade=_shade(random, COLOURS[colour]),
-        angle=random.choice((0, random.uniform(-15, 15))),
-        stroke=random.uniform(0.01, 0.05),
+        angle=random.choice((0, random.uniform(-20, 20))),
+        weight=random.random(),
+        style=random.randrange(STYLES),
     )
 
 
 def _shade(random: random.Random, shades: Sequence[Colour]) -> Colour:
+    """One of the shades, or one between two of them."""
+    one, other = random.choices(shades, k=2)
+    share = random.choice((0.0, random.random()))
     red, green, blue = (
-        min(255, max(0, value + random.randint(-8, 8))) for value in random.choice(shades)
+        min(255, max(0, round(a + share * (b - a)) + random.randint(-6, 6)))
+        for a, b in zip(one, other, strict=True)
     )
     return red, green, blue

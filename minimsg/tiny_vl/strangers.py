@@ -7,9 +7,12 @@ so that no word is known by having been seen: whatever is spelled in single byte
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from minimsg.tiny_vl.questions import Question
+from minimsg.tiny_vl.vocabulary import words
 from minimsg.tiny_vl.wording import GREETINGS, HELLO, ONLY_KNOW
 
 LETTERS: Final = "eeeaaaiiiooouutttnnnsssrrrhhldcmfpgwybvkxjqz"
@@ -45,9 +48,13 @@ def short_stranger(random: random.Random) -> Question:
 
 
 def foreign_text(random: random.Random, num_words: int) -> str:
-    """Words and marks, for system prompts and the like."""
-    words = (foreign_word(random) for _ in range(num_words))
-    return "".join(word + _mark(random) for word in words).strip()
+    """Words and marks, for system prompts and the like; some of the words are known ones."""
+    share = 0.2 if num_words > 1 else 0.0
+    return "".join(
+        (random.choice(_known()) if random.random() < share else foreign_word(random))
+        + _mark(random)
+        for _ in range(num_words)
+    ).strip()
 
 
 def foreign_word(random: random.Random) -> str:
@@ -59,6 +66,11 @@ def foreign_word(random: random.Random) -> str:
         return str(random.randint(10, 10**6))
     word = "".join(random.choices(LETTERS, k=random.randint(2, 10)))
     return word if random.random() < 0.8 else word.capitalize()
+
+
+@lru_cache(maxsize=1)
+def _known() -> Sequence[str]:
+    return sorted({word.strip() for word in words()})
 
 
 def _mark(random: random.Random) -> str:

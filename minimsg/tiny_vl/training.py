@@ -31,13 +31,17 @@ from minimsg.tiny_vl.team import ALONE, Team, together
 from minimsg.tiny_vl.transcript import encoded
 from minimsg.tiny_vl.vocabulary import make_tokenizer
 
+# How much a word of an answer counts. Most follow from what was said before; on these all turns:
+# yes or no (in " so yes" it takes three layers to tell), and whether there is one to speak of.
+WEIGHTS: Final = {"Ġyes": 4.0, "Ġno": 4.0, "Yes": 2.0, "No": 2.0, "The": 2.0, "I": 2.0}
+
 
 @dataclass(frozen=True)
 class Plan:
     """How long, how much at once, and how fast."""
 
-    num_looks: int = 2600  # steps at pictures alone
-    num_talks: int = 1700  # steps of conversations
+    num_looks: int = 2800  # steps at pictures alone
+    num_talks: int = 2300  # steps of conversations
     num_pictures: int = 32  # in a step that only looks, of the whole team
     num_lessons: int = 32  # in a step that talks, of the whole team
     matrix_rate: float = 0.02
@@ -73,7 +77,11 @@ class Training:
         self.vision = self.config.vision
         self.network = Network(self.config)
         self.naming = Naming(self.config.hidden_size, self._id_of)
+        self.weights = torch.ones(self.tokenizer.get_vocab_size())
+        for word, weight in WEIGHTS.items():
+            self.weights[self.tokenizer.token_to_id(word)] = weight
         self.random = random.Random(plan.seed + 1000 * team.rank)  # lessons of its own
+        self.shared = random.Random(plan.seed)  # what they are like
         _initialize(self.network)
         self.optimizers = _optimizers(self.network, self.naming, plan)
 
@@ -87,15 +95,17 @@ class Training:
             yield Progress(step + 1, loss.item(), time.process_time() - begin)
 
     def _look(self) -> Tensor:
-        pictures = make_pictures(self.random, self.vision, self._share_of(self.plan.num_pictures))
+        number = self._share_of(self.plan.num_pictures)
+        pictures = make_pictures(self.random, self.vision, number, self.shared)
         return self._named(self.network.see(*pictures[:2]), pictures)
 
     def _talk(self) -> Tensor:
         number = self._share_of(self.plan.num_lessons)
-        batch = make_batch(self.random, self.tokenizer, self.vision, number)
+        batch = make_batch(self.random, self.tokenizer, self.vision, number, self.shared)
         seen = self.network.see(*batch.pictures[:2])
         named = self._named(seen, batch.pictures)
-        loss: Tensor = loss_of(self.network, batch, seen) + self.plan.naming_weight * named
+        said = loss_of(self.network, batch, seen, self.weights)
+        loss: Tensor = said + self.plan.naming_weight * named
         return loss
 
     def _named(self, seen: Tensor, pictures: Pictures) -> Tensor:
@@ -140,11 +150,12 @@ def _train_in(team: Team, folder: Path, plan: Plan) -> None:
             training.save()
 
 
-def loss_of(network: Network, batch: Batch, seen: Tensor) -> Tensor:
-    """Mean of -log p over the tokens of the answers."""
+def loss_of(network: Network, batch: Batch, seen: Tensor, weights: Tensor) -> Tensor:
+    """Mean of -log p over the tokens of the answers; ids have weights `(V,)`."""
     hidden = network.read(batch.ids, batch.axes, batch.mask, batch.sight, seen)
     is_learned = batch.targets != NOTHING
-    return F.cross_entropy(network.head(hidden[is_learned]), batch.targets[is_learned])
+    logits = network.head(hidden[is_learned])
+    return F.cross_entropy(logits, batch.targets[is_learned], weights)
 
 
 def _initialize(network: Network) -> None:

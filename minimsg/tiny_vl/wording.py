@@ -32,11 +32,13 @@ SPELLINGS: Final[dict[str, tuple[str, ...]]] = {
     "it shape": (
         "What shape is it?", "What shape is this?", "What shape do you see?", "Which shape is it?",
         "What shape is in the picture?", "Which shape do you see?", "What is the shape?",
+        "What shape is shown?", "Which shape is in the picture?",
     ),
     "it digit": (
         "What digit is it?", "What digit is this?", "What digit do you see?", "Which digit is it?",
         "What number is it?", "What number do you see?", "What digit is in the picture?",
         "Which number is this?", "What is the digit?", "Which digit do you see?",
+        "What digit is shown?", "Which digit is in the picture?", "What number is in the picture?",
     ),
     "it colour": (
         "What colour is it?", "What colour is this?", "What colour do you see?",
@@ -49,6 +51,9 @@ SPELLINGS: Final[dict[str, tuple[str, ...]]] = {
     "exists": (
         "Is there {a_wish}?", "Do you see {a_wish}?", "Is there {a_wish} in the picture?",
         "Can you see {a_wish}?",
+    ),
+    "is colour": (
+        "Is the {wish} {colour}?",
     ),
     "end": (
         "What is on the {side}?", "What do you see on the {side}?", "Which thing is on the {side}?",
@@ -63,10 +68,12 @@ SPELLINGS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "describe": (
         "What is in the picture?", "What do you see?", "Describe the picture.", "What is this?",
+        "What does the picture show?", "What is shown?",
         "What is it?", "What can you see?", "What do you see in the picture?", "What is there?",
     ),
 }  # fmt: skip
 _SYNONYMS: Final = (
+    ("the picture", "this picture"),
     ("colour", "color"),
     ("picture", "image"),
     ("picture", "photo"),

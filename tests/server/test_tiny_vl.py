@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from anthropic.types import Message, MessageParam
@@ -21,6 +21,7 @@ from minimsg.tiny_vl.exam import Item, exam
 from minimsg.tiny_vl.wording import HELLO, NO_PICTURE, ONLY_KNOW
 
 from ..prompt.pdf_files import document, pdf  # noqa: TID252
+from ..tiny_vl.other_pictures import other_pictures  # noqa: TID252
 from . import coding_requests as written
 from .conftest import WRITERS, Start
 from .recordings import Recording, replay
@@ -28,8 +29,8 @@ from .running import Running
 from .test_sdk import sdk, text_of
 
 NAME = "tiny-vl"
-NUM_ITEMS = 260  # twenty of each kind
-AT_ONCE = 26
+NUM_ITEMS = 280  # twenty of each kind
+AT_ONCE = 28
 MAX_BYTES = 3_000_000
 ENGINE = EngineConfig(num_pages=2_048, threads=1)
 WRITERS[NAME] = copy_model
@@ -83,10 +84,11 @@ async def answers(running: Running, items: Sequence[Item]) -> list[str]:
         return await asyncio.gather(*map(answer, items))
 
 
+@pytest.mark.parametrize("draw", [exam, other_pictures])
 async def test_of_pictures_it_never_saw_it_answers_95_in_100_to_the_letter(
-    seeing: Running,
+    draw: Callable[[int], Iterator[Item]], seeing: Running
 ) -> None:
-    items = list(exam(NUM_ITEMS))
+    items = list(draw(NUM_ITEMS))
     replies = await answers(seeing, items)
     wrong = [
         (item.question, reply)
@@ -156,6 +158,31 @@ async def test_a_conversation_is_about_its_last_picture(seeing: Running) -> None
     assert text_of(again) == "I see 0 things."
     other = await asked(seeing, *turns, user(shown(black), question), system=system)
     assert text_of(other) == about.format("black")
+
+
+HELP: Final = (
+    "You are a careful assistant who answers questions about the pictures that people send. "
+    "Say what you see on the left and on the right, in which colour it is, and no more than that. "
+)
+
+
+async def test_a_hundred_words_of_instructions_do_not_confuse_it(seeing: Running) -> None:
+    items = list(exam(28, seed=11))
+    right = 0
+    for item in items:
+        turn = user(shown(item.picture), said(item.question.text))
+        reply = await asked(seeing, turn, system=HELP * 3)
+        right += text_of(reply) == item.question.answer
+    assert right >= 23
+
+
+async def test_a_picture_without_a_word_is_described(seeing: Running) -> None:
+    items = [item for item in other_pictures(140) if item.question.kind == "describe"]
+    replies = [await asked(seeing, user(shown(item.picture))) for item in items]
+    right = sum(
+        text_of(reply) == item.question.answer for reply, item in zip(replies, items, strict=True)
+    )
+    assert right >= 0.8 * len(items)
 
 
 LOOK: Any = {
