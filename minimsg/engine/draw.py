@@ -94,6 +94,17 @@ def _highest(scores: Tensor, width: int) -> Tensor:
     return ids.gather(-1, scores.gather(-1, ids).topk(width, dim=-1, sorted=False).indices)
 
 
+def _totals(rows: Tensor) -> Tensor:
+    """Sums `(R, 1)` of `(R, V)`, in float64 on the CPU.
+
+    Lines are summed first, each by itself, so to the same bit however many rows there are.
+    """
+    num_lines = rows.shape[-1] // LINE
+    whole, rest = rows.tensor_split([num_lines * LINE], dim=-1)
+    sums = whole.reshape(-1, num_lines, LINE).sum(-1) if num_lines else whole
+    return torch.cat((sums, rest), dim=-1).cpu().double().sum(-1, keepdim=True)
+
+
 def _draw_among(scores: Tensor, knobs: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """Ids `(R,)` drawn from the `width` best of each row, and whether these were enough to tell.
 
@@ -105,9 +116,9 @@ def _draw_among(scores: Tensor, knobs: Tensor, width: int) -> tuple[Tensor, Tens
     temperature, top_k, top_p, number = knobs.chunk(4, dim=-1)
     values, ids = rank(scores, width)
     cold = (scores - values[:, :1]).div_(temperature.to(scores))
-    # Of all ids, where the best one weighs 1. Unlike a sum, softmax is the same however many rows.
-    mass = cold.softmax(-1).amax(-1, keepdim=True).reciprocal_()
-    values, ids, mass = values.cpu().double(), ids.cpu(), mass.cpu().double()
+    shares = cold.softmax(-1)  # unlike a sum, the same however many rows; but not quite of 1
+    mass = _totals(shares) / shares.amax(-1, keepdim=True).cpu()  # where the best one weighs 1
+    values, ids = values.cpu().double(), ids.cpu()
 
     weights = torch.exp((values - values[:, :1]) / temperature)
     weights[torch.arange(width) >= top_k] = 0

@@ -139,6 +139,18 @@ def test_a_row_is_drawn_alike_alone_and_among_others(seed: int, number: float, t
     assert together == alone
 
 
+@pytest.mark.parametrize("number", [0.9, 0.99996, 0.99999, 0.9999999])
+@pytest.mark.parametrize("num_rows", [1, 3])
+def test_of_a_flat_row_the_last_ids_are_drawn_too(num_rows: int, number: float) -> None:
+    """49,152 small shares, which float32 does not add well one after the other."""
+    row = torch.full((49_152,), -0.1)
+    row[0] = 0.0
+    weights = row.double().exp()
+    wanted = int((weights.cumsum(0) <= number * weights.sum()).sum())
+    params = [SamplingParams()] * num_rows
+    assert draw(row.expand(num_rows, -1), params, [number] * num_rows) == [wanted] * num_rows
+
+
 @pytest.mark.parametrize("width", [5, 40])
 def test_equal_scores_rank_by_id(width: int) -> None:
     scores = torch.tensor([[1.0, 3.0, 2.0, 3.0] * 10])
