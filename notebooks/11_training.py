@@ -14,7 +14,7 @@
 #
 # `minimsg serve tiny-vl` is a Qwen3-VL of 1.3 million parameters that ships with the package, and
 # this code trained it: `minimsg/tiny_vl/`. By default this notebook takes a few steps only; set
-# `MINIMSG_TRAIN=whole` for all of them, in some twenty minutes on two cores, or run
+# `MINIMSG_TRAIN=whole` for all of them, in less than twenty minutes on two cores, or run
 # `python -m minimsg.tiny_vl FOLDER`.
 #
 # ## A scene
@@ -61,7 +61,7 @@ for text in ("What colour is the star?", "What colour is the dog?", stranger(sou
 
 # %% [markdown]
 # ## A lesson
-# Four questions on one picture, apart: below, a row is a token and says which
+# Some questions on one picture, apart: below, a row is a token and says which
 # tokens it may look at (`#`). The beginning with the picture is seen by all; no question sees
 # another. Positions begin anew for each, so it is as if it were alone.
 

@@ -34,7 +34,7 @@ def ask_clear(random: random.Random, scene: Scene, kind: str) -> Question | None
 
 
 def exam(num_items: int, seed: int = SEED) -> Iterator[Item]:
-    """Each kind of question in turn, all clear; pictures of 40 to 600 pixels, half are noisy."""
+    """Each kind of question in turn, all clear; sides of about 50 to 520 pixels, half are noisy."""
     source = random.Random(seed)
     for number in range(num_items):
         side, ratio = source.uniform(64, 400), 3 ** source.uniform(-0.5, 0.5)

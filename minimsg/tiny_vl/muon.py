@@ -18,7 +18,7 @@ A, B, C = 3.4445, -4.7750, 2.0315  # of the quintic, as published: the steepest 
 
 
 class Muon(torch.optim.Optimizer):
-    """For matrices only; each step has the size `lr`, whatever the gradient's."""
+    """For matrices only; whatever the gradient's size, a step has `lr`, or more if it is tall."""
 
     def __init__(
         self, groups: Iterable[dict[str, Any]], lr: float = 0.02, momentum: float = 0.95

@@ -208,13 +208,15 @@ _MAKERS: Final[dict[str, Callable[[random.Random, Scene], Pair | None]]] = {
 KINDS: Final = tuple(_MAKERS)
 # How often hard kinds are asked, for each time that others are.
 _HARD: Final = {
-    "end": 2,
-    "where": 3,
-    "order": 6,
-    "count": 3,
     "colour": 4,
-    "shape": 2,
+    "shape": 4,
+    "digit": 4,
+    "count": 5,
+    "exists": 2,
     "is colour": 3,
+    "end": 2,
+    "where": 7,
+    "order": 7,
 }
 _OTHERS: Final = 0.4  # of those about what is not there, or there several times
 _WEIGHTS: Final = [_HARD.get(kind, 1) for kind in KINDS]

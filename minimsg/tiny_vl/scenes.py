@@ -1,4 +1,4 @@
-"""What a picture may show: a few coloured shapes and digits that do not touch, on a ground.
+"""What a picture may show: a few coloured shapes and digits, each in a box of its own, on a ground.
 
 A scene is facts only, so what is true of it needs no picture; `drawing.py` draws it and
 `questions.py` asks about it. Everything random comes from the generator that is passed in:
@@ -47,7 +47,7 @@ _GAP: Final = 1.05  # between two things, as a multiple of touching
 
 @dataclass(frozen=True)
 class Thing:
-    """A shape or a digit in its box."""
+    """A shape or a digit in its box; turned, its corners may stand out of it a little."""
 
     noun: str  # one of SHAPES or DIGITS
     colour: str

@@ -1,7 +1,8 @@
 """What is no question of the little language: other questions, other words, other tongues.
 
-To all of it the answer is the same sentence. Most words here are made up of random letters,
-so that no word is known by having been seen: whatever is spelled in single bytes is foreign.
+To all of it the answer is the same sentence; only who greets is greeted. Most words here are made
+up of random letters, so that no word is known by having been seen: whatever is spelled in single
+bytes is foreign.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Trains the model on pictures that are drawn as it learns: `python -m minimsg.tiny_vl FOLDER`.
 
 Matrices inside the blocks learn by Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon),
-all else by AdamW (arXiv 1711.05101); both rates rise for some steps and then fall to zero.
-Two processes share each step (`team.py`): twenty minutes on two cores.
+all else by AdamW (arXiv 1711.05101). Rates rise for some steps and then fall, to zero at the end
+(`_share`). Two processes share each step (`team.py`): less than twenty minutes on two cores.
 Next: `lessons.py` (what is learned), `network.py` (who learns).
 """
 
@@ -40,10 +40,10 @@ WEIGHTS: Final = {"Ġyes": 4.0, "Ġno": 4.0, "Yes": 2.0, "No": 2.0, "The": 2.0, 
 class Plan:
     """How long, how much at once, and how fast."""
 
-    num_looks: int = 2800  # steps at pictures alone
-    num_talks: int = 2300  # steps of conversations
+    num_looks: int = 2500  # steps at pictures alone
+    num_talks: int = 2800  # steps of conversations
     num_pictures: int = 32  # in a step that only looks, of the whole team
-    num_lessons: int = 32  # in a step that talks, of the whole team
+    num_lessons: int = 24  # in a step that talks, of the whole team
     matrix_rate: float = 0.02
     other_rate: float = 0.002
     num_rising: int = 50  # steps
