@@ -57,7 +57,7 @@ TRUE = {
 def test_the_answers_about_a_scene_are_those_found_by_hand() -> None:
     source = random.Random(1)
     asked: dict[str, set[str]] = {}
-    for _ in range(12_000):
+    for _ in range(40_000):
         question = ask_any(source, SCENE)
         asked.setdefault(question.text, set()).add(question.answer)
     assert {text: asked[text] for text in TRUE} == {text: {TRUE[text]} for text in TRUE}
