@@ -33,7 +33,7 @@ from minimsg.tiny_vl.vocabulary import make_tokenizer
 
 # How much a word of an answer counts. Most follow from what was said before; on these all turns:
 # yes or no (in " so yes" it takes three layers to tell), and whether there is one to speak of.
-WEIGHTS: Final = {"Ġyes": 4.0, "Ġno": 4.0, "Yes": 2.0, "No": 2.0, "The": 2.0, "I": 2.0}
+WEIGHTS: Final = {" yes": 4.0, " no": 4.0, "Yes": 2.0, "No": 2.0, "The": 2.0, "I": 2.0}
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class Training:
         assert self.config.vision is not None
         self.vision = self.config.vision
         self.network = Network(self.config)
-        self.naming = Naming(self.config.hidden_size, self._id_of)
+        self.naming = Naming(self.config.hidden_size, lambda word: self._id_of(f" {word}"))
         self.weights = torch.ones(self.tokenizer.get_vocab_size())
         for word, weight in WEIGHTS.items():
-            self.weights[self.tokenizer.token_to_id(word)] = weight
+            self.weights[self._id_of(word)] = weight
         self.random = random.Random(plan.seed + 1000 * team.rank)  # lessons of its own
         self.shared = random.Random(plan.seed)  # what they are like
         _initialize(self.network)
@@ -114,7 +114,7 @@ class Training:
         return named
 
     def _id_of(self, word: str) -> int:
-        (id,) = encoded(self.tokenizer, f" {word}")
+        (id,) = encoded(self.tokenizer, word)
         return id
 
     def _share_of(self, number: int) -> int:

@@ -39,25 +39,27 @@ def changed(tmp_path: Path) -> Callable[[Change], str]:
     return write
 
 
-def test_a_reply_recorded_by_run_comes_out_again(data_dir: Path, tmp_path: Path) -> None:
-    file = str(tmp_path / "record.json")
-    flags = ["--data-dir", str(data_dir), "--max-tokens", "9", "--trace", file]
+@pytest.fixture
+def recorded(data_dir: Path, tmp_path: Path) -> Path:
+    """A record made here: the example is of a machine whose instructions round otherwise."""
+    file = tmp_path / "record.json"
+    flags = ["--data-dir", str(data_dir), "--max-tokens", "9", "--trace", str(file)]
     asked = CliRunner().invoke(main, ["run", "tiny", "Hello", *flags])
     assert asked.exit_code == 0, asked.output
-    done = replay(data_dir, file)
+    return file
+
+
+def test_a_reply_recorded_by_run_comes_out_again(data_dir: Path, recorded: Path) -> None:
+    done = replay(data_dir, str(recorded))
     assert done.exit_code == 0, done.output
     assert "9 tokens are the same, bit for bit" in done.stdout
 
 
-def test_another_token_is_a_difference_that_is_shown(data_dir: Path, tmp_path: Path) -> None:
-    """In a record of this machine: another one's instructions round otherwise."""
-    file = tmp_path / "record.json"
-    flags = ["--data-dir", str(data_dir), "--max-tokens", "9", "--trace", str(file)]
-    CliRunner().invoke(main, ["run", "tiny", "Hello", *flags])
-    record = json.loads(file.read_text())
+def test_another_token_is_a_difference_that_is_shown(data_dir: Path, recorded: Path) -> None:
+    record = json.loads(recorded.read_text())
     record["tokens"][5] |= {"id": 7, "text": "\x1b[31m"}
-    file.write_text(json.dumps(record))
-    done = replay(data_dir, str(file), "--diff")
+    recorded.write_text(json.dumps(record))
+    done = replay(data_dir, str(recorded), "--diff")
     assert done.exit_code == 1
     assert 'token 5 differs: recorded 7 "\\u001b[31m"' in done.stdout
     assert "\x1b" not in done.output
